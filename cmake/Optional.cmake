@@ -1,0 +1,25 @@
+# Optional parts are found by themselves: AUTO looks and moves on, ON fails when the tools
+# are missing, OFF does not look.  The summary names what is missing and its package.
+
+set(PLUMB_HAVE_MPFR FALSE)
+if(NOT PLUMB_MPFR STREQUAL "OFF")
+  find_library(PLUMB_MPFR_LIBRARY mpfr)
+  find_path(PLUMB_MPFR_INCLUDE mpfr.h)
+  if(PLUMB_MPFR_LIBRARY AND PLUMB_MPFR_INCLUDE)
+    set(PLUMB_HAVE_MPFR TRUE)
+    add_library(plumb_mpfr INTERFACE)
+    target_link_libraries(plumb_mpfr INTERFACE ${PLUMB_MPFR_LIBRARY} gmp)
+    target_include_directories(plumb_mpfr INTERFACE ${PLUMB_MPFR_INCLUDE})
+  elseif(PLUMB_MPFR STREQUAL "ON")
+    message(FATAL_ERROR "PLUMB_MPFR=ON, but mpfr was not found (apt install libmpfr-dev)")
+  endif()
+endif()
+
+function(plumb_optional_summary)
+  message(STATUS "Optional parts:")
+  if(PLUMB_HAVE_MPFR)
+    message(STATUS "  MPFR   yes  second oracle in tests")
+  else()
+    message(STATUS "  MPFR   no   second oracle in tests - apt install libmpfr-dev")
+  endif()
+endfunction()

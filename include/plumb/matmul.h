@@ -1,0 +1,65 @@
+/* plumb/matmul.h - matrix products with a stated accumulator.
+ *
+ * The accumulator here is `fp32`, the canonical order, chosen because every machine
+ * can reproduce it (it is what one AMX TDPBF16PS step computes):
+ *
+ *   K is cut into blocks of 32, the last padded with +0.  In each block
+ *     even = fma(a[30],b[30], ... fma(a[2],b[2], fma(a[0],b[0], +0)))
+ *     odd  = fma(a[31],b[31], ... fma(a[3],b[3], fma(a[1],b[1], +0)))
+ *     c    = c + (even + odd)
+ *   starting from c = +0.  Operands and intermediate results below 2^-126 in
+ *   magnitude (tininess after rounding) count as zero of the same sign.
+ *
+ * With block scales the sum above runs inside each 128 of K, and
+ *     C = fma(c, da * db, C)      in order of K, from C = +0
+ * joins them (one block over all of K for per-tensor scales; no multiplication at all
+ * when neither operand has scales).  Every NaN that is stored is 0x7FC00000.
+ *
+ * Single-threaded, no allocation, no state: several threads may compute disjoint tiles
+ * of one product, and the bits do not depend on the tiling.  The caller's MXCSR is saved,
+ * set to round-to-nearest with flush-to-zero, and restored.
+ */
+#ifndef PLUMB_MATMUL_H
+#define PLUMB_MATMUL_H
+
+#include "plumb/quant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One side of a product, seen as [outer, K]: the stored matrix itself, or its transpose. */
+typedef struct plumb_operand {
+    const plumb_quantized *matrix;
+    bool transposed; /* stored as [K, outer] */
+} plumb_operand;
+
+/* Part of the result to compute: rows [row, row_end) of A, columns [col, col_end) of B.
+ * Zero-initialised means everything.
+ */
+typedef struct plumb_tile {
+    size_t row, row_end, col, col_end;
+} plumb_tile;
+
+/* Bytes of scratch that one call needs for a product of this shape (64-byte aligned). */
+size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k);
+
+/* C[m, n] = sum over k of A[m, k] * B[n, k], or C += that sum with accumulate.
+ *
+ * C is row-major fp32 with leading dimension ldc.  Layouts of the three GEMMs of a linear
+ * layer y[M,N] = x[M,K] w[N,K]^T: fprop (x, w); dgrad (dy, w transposed); wgrad (dy
+ * transposed, x transposed).  K = 0 gives +0 (or leaves C with accumulate).  A 1x128
+ * operand must have its blocks along K.  With accumulate, old C + sum is one rounded
+ * addition (with subnormals flushed as above).
+ *
+ * PLUMB_BAD_SHAPE when the inner sizes differ, blocks do not lie along K, or the tile
+ * leaves the matrix; C is then untouched.
+ */
+plumb_status plumb_matmul(const plumb_operand *a, const plumb_operand *b, float *c, size_t ldc,
+                          bool accumulate, plumb_tile tile, void *workspace,
+                          plumb_error *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* plumb/observe.h - what was seen at a site, and how far two tensors are apart.
+ *
+ * Knows no model.  Pure functions; call from anywhere.
+ */
+#ifndef PLUMB_OBSERVE_H
+#define PLUMB_OBSERVE_H
+
+#include "plumb/policy.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One row of site statistics: a site at a step (micro-batches joined). */
+typedef struct plumb_sample {
+    uint64_t step;
+    uint32_t site;        /* index in the run's site list */
+    float scale;          /* encode multiplier s; the largest over blocks */
+    float amax;           /* of the source, before the scale */
+    float decoded_amax;   /* largest finite |decoded value|: about amax where the scales agree */
+    float headroom;       /* plumb_headroom of the least favourable block */
+    uint64_t total, saturated, flushed, zero, nonfinite;
+} plumb_sample;
+
+/* Largest finite value over (amax * scale): 1 = the format is just full, below 1 values
+ * saturate.  Infinity for amax 0; 0 for an infinite amax.  For fp32 and bf16 with scale 1.
+ */
+float plumb_headroom(plumb_format format, float amax, float scale);
+
+/* Fills all but step and site from what a quantisation left behind. */
+void plumb_sample_fill(plumb_sample *sample, const plumb_quantized *q,
+                       const plumb_counts *counts);
+
+/* Joins a second sample of the same site and step (another micro-batch). */
+void plumb_sample_join(plumb_sample *into, const plumb_sample *sample);
+
+/* How far a[0..n) is from a reference b[0..n). */
+typedef struct plumb_deviation {
+    double max_over_rms; /* max |a-b| / rms(b); infinity if a has a non-finite element */
+    size_t index;        /* where */
+    double relative;     /* |a-b|_2 / |b|_2 */
+    double cosine;       /* 1 for two zero vectors, 0 if one is zero */
+} plumb_deviation;
+
+plumb_deviation plumb_observe_deviation(const float *a, const float *b, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
