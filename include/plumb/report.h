@@ -1,0 +1,44 @@
+/* plumb/report.h - a study or verdict as people read it: terminal and HTML.
+ *
+ * Everything is rendered from directories and verdict.json; nothing here runs anything.
+ * Pure functions of their input files and width; call from anywhere.
+ */
+#ifndef PLUMB_REPORT_H
+#define PLUMB_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "plumb/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plumb_screen {
+    FILE *out;
+    int width;     /* columns; 0: 100 */
+    bool color;    /* ANSI colours */
+    bool progress; /* a terminal: lines may be rewritten */
+} plumb_screen;
+
+/* How out wants it: a terminal's width and colours (NO_COLOR, TERM=dumb and COLUMNS are
+ * honoured), plain text for pipes and files.
+ */
+plumb_screen plumb_screen_for(FILE *out);
+
+/* The verdict on one screen: question, runs with outcomes, verdict, fix, cost, next. */
+plumb_status plumb_report_terminal(const plumb_screen *screen, const json_t *verdict,
+                                   plumb_error *why);
+
+/* One self-contained HTML file that opens offline, written atomically to STUDY/report.html:
+ * verdict on top; loss of the arms on one axis; timeline of runs; headroom and saturation of
+ * the failing site; the runs with the command to repeat each.  path gets the file's name.
+ */
+plumb_status plumb_report_html(const char *study, const json_t *verdict, char path[4096],
+                               plumb_error *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* plumb/train.h - the built-in trainer: a small decoder-only transformer, exact and
+ * deterministic, that emulates FP8 recipes bit by bit on a CPU.
+ *
+ * It keeps the run contract like any other trainer and is a laboratory for faults and recipes,
+ * not a stand-in for a large model.  Same seed, same bits: for any number of threads,
+ * instruction set, with sensors on or off, and after stop and resume.
+ *
+ * Sites (N = layer from 0; MODULE = attn.qkv, attn.out, mlp.up, mlp.down; mlp.up is the fused
+ * gate and up projection of SwiGLU; the head is quantised like any linear unless a rule says
+ * otherwise):
+ *   layer.N/MODULE/fprop/x  fprop/w  dgrad/dy  dgrad/w  wgrad/dy  wgrad/x      forward, backward
+ *   head/fprop/x ... head/wgrad/x
+ *   layer.N/MODULE/optimizer/m  optimizer/v   (and embedding, head, *.norm)    optimizer
+ *   layer.N/MODULE/collective/grad            (and embedding, head, *.norm)    collective
+ * Embedding, norms, rotary embedding, softmax, attention products, residual, loss, master
+ * weights and gradients are fp32 and not sites in this version.
+ */
+#ifndef PLUMB_TRAIN_H
+#define PLUMB_TRAIN_H
+
+#include "plumb/file.h"
+#include "plumb/log.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Runs one training run described by the YAML file at path (NULL: defaults only) and `key=value`
+ * overrides, under the request of the environment (plumb/log.h).  Without a request the run is
+ * written to settings key `out`.  Returns the process exit status of the contract: 0 when it ended
+ * as asked (also when the loss became non-finite: end.json says so), 1 on an error of its own, 3
+ * when it cannot be done as asked or the input is bad; *why then has the sentence.
+ */
+int plumb_train_main(const char *path, const char *const *overrides, size_t override_count,
+                     plumb_error *why);
+
+/* The settings of a run file, for `plumb train --help` and the docs; free(). */
+char *plumb_train_describe(void);
+
+/* The default text, in memory: the glosses of WordNet 3.0 (the part after '|' of each line of
+ * DIRECTORY/data.{noun,verb,adj,adv}, one a line).  PLUMB_NOT_FOUND says which package to install.
+ * free() *text.
+ */
+plumb_status plumb_text_wordnet(const char *directory, char **text, size_t *size,
+                                plumb_error *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
