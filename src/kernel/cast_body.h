@@ -65,6 +65,22 @@ INLINE uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* a where the condition holds, else b; written without a branch, because gcc threads
+ * branches into each other until it can no longer vectorise the loop.
+ */
+INLINE uint32_t select(bool condition, uint32_t a, uint32_t b)
+{
+    const uint32_t mask = 0u - (uint32_t)condition;
+
+    return (a & mask) | (b & ~mask);
+}
+
+/* value where it is at most limit, else 0. */
+INLINE uint32_t below(uint32_t value, uint32_t limit)
+{
+    return select(value <= limit, value, 0);
+}
+
 /* x >> shift, rounded to nearest, ties to even.  Needs 1 <= shift <= 31, x < 2^31. */
 INLINE uint32_t shift_round(uint32_t x, uint32_t shift)
 {
@@ -85,7 +101,7 @@ INLINE uint32_t round8(const rule8 r, uint32_t magnitude)
     const uint32_t away = r.step_shift - (magnitude >> 23);
     const uint32_t steps = shift_round(significand, away - 1u < 31u ? away : 31u);
 
-    return magnitude >= r.least_normal ? normal : steps;
+    return select(magnitude >= r.least_normal, normal, steps);
 }
 
 INLINE uint8_t encode8(const rule8 r, uint32_t past, float x, float product, tally *t)
@@ -94,17 +110,17 @@ INLINE uint8_t encode8(const rule8 r, uint32_t past, float x, float product, tal
     const uint32_t bits = bits_of(product);
     const uint32_t magnitude = bits & MAGNITUDE;
     const uint32_t rounded = round8(r, magnitude);
-    const uint32_t over = rounded > r.largest;
-    const uint32_t number = over ? past : rounded;
-    const uint32_t code = magnitude > INF ? 0x7fu : number;
-    const uint32_t sign = code == 0x7f ? 0u : bits >> 24 & 0x80u;
+    const bool over = rounded > r.largest;
+    const uint32_t number = select(over, past, rounded);
+    const uint32_t code = select(magnitude > INF, 0x7f, number);
+    const uint32_t sign = select(code == 0x7f, 0, bits >> 24 & 0x80u);
 
-    t->saturated += (over != 0) & (magnitude <= INF) & (source < INF);
-    t->flushed += (code == 0) & (source != 0);
+    t->saturated += (uint32_t)(over & (magnitude <= INF) & (source < INF));
+    t->flushed += (uint32_t)((code == 0) & (source != 0));
     t->zero += source == 0;
     t->nonfinite += source >= INF;
-    t->amax = larger(t->amax, source > INF ? 0 : source);
-    t->code_amax = larger(t->code_amax, code > r.largest ? 0 : code);
+    t->amax = larger(t->amax, below(source, INF));
+    t->code_amax = larger(t->code_amax, below(code, r.largest));
     return (uint8_t)(code | sign);
 }
 
@@ -125,17 +141,17 @@ INLINE uint16_t encode16(uint32_t past, float x, tally *t)
     const uint32_t bits = bits_of(x);
     const uint32_t magnitude = bits & MAGNITUDE;
     const uint32_t rounded = shift_round(magnitude, 16);
-    const uint32_t over = rounded >= 0x7f80;
-    const uint32_t number = over ? past : rounded;
-    const uint32_t code = magnitude > INF ? 0x7fc0u : number;
-    const uint32_t sign = magnitude > INF ? 0u : bits >> 16 & 0x8000u;
+    const bool over = rounded >= 0x7f80;
+    const uint32_t number = select(over, past, rounded);
+    const uint32_t code = select(magnitude > INF, 0x7fc0, number);
+    const uint32_t sign = select(magnitude > INF, 0, bits >> 16 & 0x8000u);
 
-    t->saturated += (over != 0) & (magnitude < INF);
-    t->flushed += (code == 0) & (magnitude != 0);
+    t->saturated += (uint32_t)(over & (magnitude < INF));
+    t->flushed += (uint32_t)((code == 0) & (magnitude != 0));
     t->zero += magnitude == 0;
     t->nonfinite += magnitude >= INF;
-    t->amax = larger(t->amax, magnitude > INF ? 0 : magnitude);
-    t->code_amax = larger(t->code_amax, code >= 0x7f80 ? 0 : code);
+    t->amax = larger(t->amax, below(magnitude, INF));
+    t->code_amax = larger(t->code_amax, below(code, 0x7f7f));
     return (uint16_t)(code | sign);
 }
 
@@ -160,14 +176,14 @@ INLINE tally piece32(const plumb_cast *how, const float *restrict x, size_t n,
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = bits_of(x[i]);
         const uint32_t magnitude = bits & MAGNITUDE;
-        const uint32_t number = magnitude == INF ? past : magnitude;
-        const uint32_t code = magnitude > INF ? (uint32_t)NAN_BITS : number;
+        const uint32_t number = select(magnitude == INF, past, magnitude);
+        const uint32_t code = select(magnitude > INF, NAN_BITS, number);
 
         t.zero += magnitude == 0;
         t.nonfinite += magnitude >= INF;
-        t.amax = larger(t.amax, magnitude > INF ? 0 : magnitude);
-        t.code_amax = larger(t.code_amax, code >= INF ? 0 : code);
-        codes[i] = float_of(code | (magnitude > INF ? 0 : bits & 0x80000000u));
+        t.amax = larger(t.amax, below(magnitude, INF));
+        t.code_amax = larger(t.code_amax, below(code, INF - 1));
+        codes[i] = float_of(code | select(magnitude > INF, 0, bits & 0x80000000u));
     }
     return t;
 }
@@ -304,7 +320,7 @@ float ENTRY(plumb_amax_)(const float *x, size_t n)
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = bits_of(x[i]) & MAGNITUDE;
 
-        amax = larger(amax, magnitude > INF ? 0 : magnitude);
+        amax = larger(amax, below(magnitude, INF));
     }
     return float_of(amax);
 }
