@@ -1,0 +1,3 @@
+/* The lane sums compiled for AVX2. */
+#define ISA avx2
+#include "kernel/lanes_body.h"
