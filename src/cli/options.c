@@ -1,0 +1,304 @@
+/* From argv to the values of a verb's options table, and from the table to its help.
+ *
+ * Options may stand before, between and after other arguments, as --name VALUE,
+ * --name=VALUE, -n VALUE.  "--" ends them; what follows is a command and is left alone.
+ */
+#include "cli/cli.h"
+
+#include "plumb/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OPTIONS = 32, HELP_WIDTH = 79 };
+
+static plumb_status out_of_memory(plumb_error *why)
+{
+    return plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
+}
+
+static bool words_push(cli_words *words, const char *word)
+{
+    const char **grown = realloc(words->at, (words->count + 1) * sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    grown[words->count++] = word;
+    words->at = grown;
+    return true;
+}
+
+/* --- finding ------------------------------------------------------------------------ */
+
+static const cli_option help_option = {.name = "help", .letter = 'h', .kind = CLI_FLAG};
+
+static const cli_option *find_long(const cli_verb *verb, const char *name, size_t length)
+{
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const cli_option *option = &verb->options[i];
+
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+            return option;
+    }
+    return length == 4 && memcmp(name, "help", 4) == 0 ? &help_option : NULL;
+}
+
+static const cli_option *find_letter(const cli_verb *verb, char letter)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (verb->options[i].letter == letter)
+            return &verb->options[i];
+    return letter == 'h' ? &help_option : NULL;
+}
+
+static plumb_status unknown_option(const cli_verb *verb, const char *word, size_t length,
+                                   plumb_error *why)
+{
+    const char *names[MOST_OPTIONS];
+    char name[64];
+    size_t count = 0;
+
+    for (; count < verb->option_count && count < MOST_OPTIONS - 1; count++)
+        names[count] = verb->options[count].name;
+    names[count++] = help_option.name;
+    plumb_print(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
+    const char *nearest = plumb_nearest(name, names, count);
+
+    if (nearest != NULL)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "unknown option '--%s' of 'plumb %s'; did you mean '--%s'?", name,
+                          verb->name, nearest);
+    return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                      "unknown option '--%s'; 'plumb %s --help' lists them", name,
+                      verb->name);
+}
+
+/* --- values ------------------------------------------------------------------------- */
+
+static plumb_status store_int(const cli_option *option, const char *text, int64_t *value,
+                              plumb_error *why)
+{
+    char *end;
+
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+
+    if (end == text || *end != 0 || errno != 0 || (double)number < option->least ||
+        (double)number > option->most)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "--%s is '%.60s'; allowed: a whole number, %.0f to %.0f",
+                          option->name, text, option->least, option->most);
+    *value = number;
+    return PLUMB_OK;
+}
+
+static plumb_status store_seed(const cli_option *option, const char *text, cli_seed *value,
+                               plumb_error *why)
+{
+    char *end;
+
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+
+    if (strchr("0123456789", text[0]) == NULL || end == text || *end != 0 || errno != 0)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "--%s is '%.60s'; allowed: a whole number, 0 to 2^64 - 1",
+                          option->name, text);
+    *value = (cli_seed){.number = number, .given = true};
+    return PLUMB_OK;
+}
+
+/* Decimal only: strtod alone would let hexadecimal, "inf" and "nan" pass. */
+static plumb_status store_real(const cli_option *option, const char *text, double *value,
+                               plumb_error *why)
+{
+    char *end;
+    const double number = strtod(text, &end);
+
+    if (strspn(text, "0123456789+-.eE") != strlen(text) || end == text || *end != 0 ||
+        !(number >= option->least && number <= option->most))
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "--%s is '%.60s'; allowed: a number, %g to %g", option->name,
+                          text, option->least, option->most);
+    *value = number;
+    return PLUMB_OK;
+}
+
+static plumb_status store(const cli_option *option, const char *text, void *values,
+                          plumb_error *why)
+{
+    void *at = (char *)values + option->offset;
+
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)at = true;
+        return PLUMB_OK;
+    case CLI_TEXT:
+        *(const char **)at = text;
+        return PLUMB_OK;
+    case CLI_LIST:
+        return words_push(at, text) ? PLUMB_OK : out_of_memory(why);
+    case CLI_INT:
+        return store_int(option, text, at, why);
+    case CLI_SEED:
+        return store_seed(option, text, at, why);
+    case CLI_REAL:
+        return store_real(option, text, at, why);
+    }
+    return PLUMB_BAD_ARGUMENT;
+}
+
+/* --- parsing ------------------------------------------------------------------------ */
+
+/* One option at **argv, and its value, which may be the next argument. */
+static plumb_status parse_option(const cli_verb *verb, char *const **argv, void *values,
+                                 bool *help, plumb_error *why)
+{
+    const char *word = **argv, *value = NULL;
+    const cli_option *option;
+
+    if (word[1] == '-') {
+        const size_t length = strcspn(word + 2, "=");
+
+        option = find_long(verb, word + 2, length);
+        if (option == NULL)
+            return unknown_option(verb, word + 2, length, why);
+        value = word[2 + length] == '=' ? word + 3 + length : NULL;
+    } else {
+        option = find_letter(verb, word[1]);
+        if (option == NULL)
+            return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                              "unknown option '%.60s'; 'plumb %s --help' lists them", word,
+                              verb->name);
+        value = word[2] != 0 ? word + 2 : NULL;
+    }
+    if (option->kind == CLI_FLAG && value != NULL)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT, "--%s takes no value, got '%.60s'",
+                          option->name, value);
+    if (option == &help_option) {
+        *help = true;
+        return PLUMB_OK;
+    }
+    if (option->kind != CLI_FLAG && value == NULL) {
+        if ((*argv)[1] == NULL)
+            return plumb_fail(why, PLUMB_BAD_ARGUMENT, "--%s needs a value: %s",
+                              option->name, option->argument);
+        value = *++*argv;
+    }
+    return store(option, value, values, why);
+}
+
+static plumb_status check_words(const cli_verb *verb, const cli_line *line,
+                                plumb_error *why)
+{
+    const size_t count = line->words.count;
+
+    if (count > verb->most_words)
+        return plumb_fail(
+            why, PLUMB_BAD_ARGUMENT,
+            "'%.60s' is one argument too many; 'plumb %s --help' shows the use",
+            line->words.at[verb->most_words], verb->name);
+    if (count < verb->least_words)
+        return plumb_fail(
+            why, PLUMB_BAD_ARGUMENT, "'plumb %s' needs %s; 'plumb %s --help' shows the use",
+            verb->name, verb->least_words == 1 ? "an argument" : "more arguments",
+            verb->name);
+    return PLUMB_OK;
+}
+
+static plumb_status parse_words(const cli_verb *verb, char *const *argv, void *values,
+                                cli_line *line, bool *help, plumb_error *why)
+{
+    plumb_status status;
+
+    for (; *argv != NULL && !*help; argv++) {
+        if (strcmp(*argv, "--") == 0) {
+            line->command = (const char *const *)argv + 1;
+            return PLUMB_OK;
+        }
+        if ((*argv)[0] == '-' && (*argv)[1] != 0)
+            status = parse_option(verb, &argv, values, help, why);
+        else
+            status = words_push(&line->words, *argv) ? PLUMB_OK : out_of_memory(why);
+        if (status != PLUMB_OK)
+            return status;
+    }
+    return PLUMB_OK;
+}
+
+plumb_status cli_parse(const cli_verb *verb, char *const *argv, void *values,
+                       cli_line *line, bool *help, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    memset(values, 0, verb->size);
+    *line = (cli_line){0};
+    *help = false;
+    for (size_t i = 0; i < verb->option_count && status == PLUMB_OK; i++)
+        if (verb->options[i].fallback != NULL)
+            status = store(&verb->options[i], verb->options[i].fallback, values, why);
+    if (status == PLUMB_OK)
+        status = parse_words(verb, argv, values, line, help, why);
+    if (status == PLUMB_OK && !*help)
+        status = check_words(verb, line, why);
+    return status;
+}
+
+void cli_free(const cli_verb *verb, void *values, cli_line *line)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (verb->options[i].kind == CLI_LIST) {
+            cli_words *words = (void *)((char *)values + verb->options[i].offset);
+
+            free(words->at);
+            *words = (cli_words){0};
+        }
+    free(line->words.at);
+    *line = (cli_line){0};
+}
+
+/* --- help --------------------------------------------------------------------------- */
+
+static int left_column(const cli_option *option, char *text, size_t size)
+{
+    char letter[8] = "";
+
+    if (option->letter != 0)
+        plumb_print(letter, sizeof letter, "-%c, ", option->letter);
+    plumb_print(text, size, "  %s--%s%s%s", letter, option->name,
+                option->argument != NULL ? " " : "",
+                option->argument != NULL ? option->argument : "");
+    return (int)strlen(text);
+}
+
+void cli_print_help(FILE *out, const cli_verb *verb)
+{
+    const char *usage = verb->usage;
+    char left[HELP_WIDTH];
+    int width = 0;
+
+    for (const char *lead = "usage: plumb "; *usage != 0; lead = "       plumb ") {
+        const int length = (int)strcspn(usage, "\n");
+
+        fprintf(out, "%s%.*s\n", lead, length, usage);
+        usage += length + (usage[length] == '\n');
+    }
+    fprintf(out, "\n%s\n", verb->summary);
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const int length = left_column(&verb->options[i], left, sizeof left);
+
+        width = length > width ? length : width;
+    }
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const cli_option *option = &verb->options[i];
+
+        left_column(option, left, sizeof left);
+        fprintf(out, "%s%-*s  %s", i == 0 ? "\n" : "", width, left, option->help);
+        if (option->fallback != NULL)
+            fprintf(out, " [%s]", option->fallback);
+        fputc('\n', out);
+    }
+    if (verb->notes != NULL)
+        fprintf(out, "\n%s\n", verb->notes);
+}
