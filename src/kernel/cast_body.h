@@ -1,24 +1,13 @@
 /* The casts as plain loops: the definition, compiled once for each instruction set.
  *
- * The includer defines ISA, the suffix of the entry points.  Integer arithmetic decides every
- * rounding and every count, there are no branches on data and all sums are local, so that
- * the compiler turns each loop into vector code; integer sums and maxima do not depend
- * on the order in which it takes them.  Everything here is static but the entry points:
- * code compiled for AVX-512 must not be shared with a baseline caller.
+ * Integer arithmetic decides every rounding and every count, there are no branches on data
+ * and all sums are local, so that the compiler turns each loop into vector code; integer
+ * sums and maxima do not depend on the order in which it takes them.
  */
+#include "kernel/body.h"
 #include "kernel/cast.h"
 
-#include <string.h>
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b)  JOIN_(a, b)
-#define ENTRY(name) JOIN(name, ISA)
-#define INLINE      static inline __attribute__((always_inline))
-
 enum {
-    MAGNITUDE = 0x7fffffff,
-    INF = 0x7f800000,
-    NAN_BITS = 0x7fc00000,
     FRACTION = 0x007fffff,
     HIDDEN_ONE = 0x00800000,
     PIECE = 1 << 20 /* elements counted in 32 bits before they are added to the 64 */
@@ -30,8 +19,8 @@ typedef struct rule8 {
     uint32_t rebias;       /* difference of the biases, in code units */
     uint32_t least_normal; /* fp32 bits of 2^emin */
     uint32_t
-        step_shift;   /* minus the fp32 exponent field: shift that counts subnormal steps */
-    uint32_t largest; /* code of the largest finite value */
+        step_shift;    /* less the fp32 exponent field: shift that counts subnormal steps */
+    uint32_t largest;  /* code of the largest finite value */
     uint32_t infinity; /* code that an overflow becomes: infinity, or NaN */
 } rule8;
 
@@ -44,41 +33,15 @@ typedef struct tally {
     uint32_t amax, code_amax; /* fp32 bits of a magnitude; magnitude of a code */
 } tally;
 
-INLINE uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-INLINE float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 INLINE uint32_t larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
 
-/* a where the condition holds, else b; written without a branch, because gcc threads
- * branches into each other until it can no longer vectorise the loop.
- */
-INLINE uint32_t select(bool condition, uint32_t a, uint32_t b)
-{
-    const uint32_t mask = 0u - (uint32_t)condition;
-
-    return (a & mask) | (b & ~mask);
-}
-
 /* value where it is at most limit, else 0. */
 INLINE uint32_t below(uint32_t value, uint32_t limit)
 {
-    return select(value <= limit, value, 0);
+    return choose(value <= limit, value, 0);
 }
 
 /* x >> shift, rounded to nearest, ties to even.  Needs 1 <= shift <= 31, x < 2^31. */
@@ -101,7 +64,7 @@ INLINE uint32_t round8(const rule8 r, uint32_t magnitude)
     const uint32_t away = r.step_shift - (magnitude >> 23);
     const uint32_t steps = shift_round(significand, away - 1u < 31u ? away : 31u);
 
-    return select(magnitude >= r.least_normal, normal, steps);
+    return choose(magnitude >= r.least_normal, normal, steps);
 }
 
 INLINE uint8_t encode8(const rule8 r, uint32_t past, float x, float product, tally *t)
@@ -111,9 +74,9 @@ INLINE uint8_t encode8(const rule8 r, uint32_t past, float x, float product, tal
     const uint32_t magnitude = bits & MAGNITUDE;
     const uint32_t rounded = round8(r, magnitude);
     const bool over = rounded > r.largest;
-    const uint32_t number = select(over, past, rounded);
-    const uint32_t code = select(magnitude > INF, 0x7f, number);
-    const uint32_t sign = select(code == 0x7f, 0, bits >> 24 & 0x80u);
+    const uint32_t number = choose(over, past, rounded);
+    const uint32_t code = choose(magnitude > INF, 0x7f, number);
+    const uint32_t sign = choose(code == 0x7f, 0, bits >> 24 & 0x80u);
 
     t->saturated += (uint32_t)(over & (magnitude <= INF) & (source < INF));
     t->flushed += (uint32_t)((code == 0) & (source != 0));
@@ -142,9 +105,9 @@ INLINE uint16_t encode16(uint32_t past, float x, tally *t)
     const uint32_t magnitude = bits & MAGNITUDE;
     const uint32_t rounded = shift_round(magnitude, 16);
     const bool over = rounded >= 0x7f80;
-    const uint32_t number = select(over, past, rounded);
-    const uint32_t code = select(magnitude > INF, 0x7fc0, number);
-    const uint32_t sign = select(magnitude > INF, 0, bits >> 16 & 0x8000u);
+    const uint32_t number = choose(over, past, rounded);
+    const uint32_t code = choose(magnitude > INF, 0x7fc0, number);
+    const uint32_t sign = choose(magnitude > INF, 0, bits >> 16 & 0x8000u);
 
     t->saturated += (uint32_t)(over & (magnitude < INF));
     t->flushed += (uint32_t)((code == 0) & (magnitude != 0));
@@ -176,14 +139,14 @@ INLINE tally piece32(const plumb_cast *how, const float *restrict x, size_t n,
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = bits_of(x[i]);
         const uint32_t magnitude = bits & MAGNITUDE;
-        const uint32_t number = select(magnitude == INF, past, magnitude);
-        const uint32_t code = select(magnitude > INF, NAN_BITS, number);
+        const uint32_t number = choose(magnitude == INF, past, magnitude);
+        const uint32_t code = choose(magnitude > INF, NAN_BITS, number);
 
         t.zero += magnitude == 0;
         t.nonfinite += magnitude >= INF;
         t.amax = larger(t.amax, below(magnitude, INF));
         t.code_amax = larger(t.code_amax, below(code, INF - 1));
-        codes[i] = float_of(code | select(magnitude > INF, 0, bits & 0x80000000u));
+        codes[i] = float_of(code | choose(magnitude > INF, 0, bits & 0x80000000u));
     }
     return t;
 }

@@ -1,17 +1,13 @@
 /* The lane sums as plain loops: the definition, compiled once for each instruction set.
  *
- * The includer defines ISA.  Sixteen independent lanes are sixteen vector elements, so
- * the vector code does the very additions that the order states.  fmaf is the exact
- * one of IEEE 754 in every build: an instruction, or the C library's.
+ * Sixteen independent lanes are sixteen vector elements, so the vector code does the very
+ * additions that the order states.  fmaf is the exact one of IEEE 754 in every build: an
+ * instruction, or the C library's.
  */
+#include "kernel/body.h"
 #include "kernel/lanes.h"
 
 #include <math.h>
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b)  JOIN_(a, b)
-#define ENTRY(name) JOIN(name, ISA)
-#define INLINE      static inline __attribute__((always_inline))
 
 enum { LANES = 16 };
 
