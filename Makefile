@@ -1,0 +1,3 @@
+demo check build format house asan exhaustive:
+	./run $@
+.PHONY: demo check build format house asan exhaustive
