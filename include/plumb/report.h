@@ -17,23 +17,35 @@ extern "C" {
 
 typedef struct plumb_screen {
     FILE *out;
-    int width;     /* columns; 0: 100 */
+    int width;     /* columns, clamped to 40 ... 200; 0: 100 */
     bool color;    /* ANSI colours */
     bool progress; /* a terminal: lines may be rewritten */
+    bool unicode;  /* the reader's charset is UTF-8; false: ASCII only */
 } plumb_screen;
 
 /* How out wants it: a terminal's width and colours (NO_COLOR, TERM=dumb and COLUMNS are
- * honoured), plain text for pipes and files.
+ * honoured), plain text for pipes and files, ASCII where the locale of the environment has
+ * another charset than UTF-8.
  */
 plumb_screen plumb_screen_for(FILE *out);
 
-/* The verdict on one screen: question, runs with outcomes, verdict, fix, cost, next. */
+/* The verdict on one screen: headline, question, runs with outcomes, verdict, fix, cost, next.
+ * At most about 40 lines at any size of verdict: long lists are folded, long texts cut.
+ * Text of the verdict is foreign and made harmless: no control character reaches out.
+ *
+ * Members that are missing or null are left out; PLUMB_BAD_INPUT names one of the wrong type,
+ * and nothing has been written then.  PLUMB_IO when out refuses.
+ */
 plumb_status plumb_report_terminal(const plumb_screen *screen, const json_t *verdict,
                                    plumb_error *why);
 
 /* One self-contained HTML file that opens offline, written atomically to STUDY/report.html:
  * verdict on top; loss of the arms on one axis; timeline of runs; headroom and saturation of
  * the failing site; the runs with the command to repeat each.  path gets the file's name.
+ *
+ * At most 2 MB: long series keep the least and largest value of each pixel column, and runs
+ * past the limit are counted.  A run directory that cannot be read leaves a note in the page.
+ * Fails like plumb_report_terminal; an older report.html then stays as it was.
  */
 plumb_status plumb_report_html(const char *study, const json_t *verdict, char path[4096],
                                plumb_error *why);
