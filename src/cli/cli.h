@@ -84,9 +84,7 @@ void cli_free(const cli_verb *verb, void *values, cli_line *line);
 /* The help of one verb, at most 80 columns wide. */
 void cli_print_help(FILE *out, const cli_verb *verb);
 
-/* Text from outside, with control characters as '?': nothing that a trainer prints may move
- * the cursor of the terminal.
- */
+/* Text from outside made harmless: nothing that a trainer prints may move the cursor. */
 void cli_print_clean(FILE *out, const char *text);
 
 /* "plumb: SENTENCE" on standard error; returns CLI_USAGE. */

@@ -260,7 +260,7 @@ const cli_verb cli_demo = {
         "SCENARIO is frozen-scale unless given; 'plumb demo decoy' shows a run that fails\n"
         "in bf16 as well.  Exit status: 0 when the verdict is as planted, 1 when not, 2, "
         "3\n"
-        "as for diagnose.",
+        "3 usage or bad input.",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

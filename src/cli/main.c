@@ -6,9 +6,12 @@
 #include "cli/cli.h"
 
 #include "plumb/file.h"
+#include "plumb/report.h"
+#include "report/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -42,22 +45,35 @@ int cli_complain(const char *format, ...)
     return CLI_USAGE;
 }
 
+/* Longer than any sentence of ours; a message from outside may be anything. */
+enum { LONGEST = 2000 };
+
 void cli_print_clean(FILE *out, const char *text)
 {
-    for (; *text != 0; text++) {
-        const unsigned char byte = (unsigned char)*text;
+    report_text clean = {0};
 
-        fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, out);
-    }
+    report_clean(&clean, text, LONGEST, REPORT_CUT_END, !plumb_screen_for(out).unicode);
+    if (clean.at != NULL)
+        fputs(clean.at, out);
+    report_text_free(&clean);
+}
+
+/* A pipe whose reader has ended shows an error even while nothing is written. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
 int cli_finish(int exit_code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return exit_code;
-    if (errno == EPIPE)
+    if (reader_is_gone())
         return exit_code;
-    return cli_complain("standard output: %s", strerror(errno));
+    return cli_complain(
+        "standard output could not be written (closed, or the disk is full)");
 }
 
 bool cli_program_path(char *path, size_t size)

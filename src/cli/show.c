@@ -36,7 +36,7 @@ int cli_show_verdict(const char *study, const json_t *verdict, bool json, bool h
         print_json(verdict); /* cli_finish sees a failure */
         return exit_code(verdict);
     }
-    if (plumb_report_terminal(&screen, verdict, &why) != PLUMB_OK)
+    if (plumb_report_terminal(&screen, verdict, &why) != PLUMB_OK && !ferror(stdout))
         return cli_complain("%s", why.message);
     if (path[0] != 0) {
         fputs("report: ", stdout);
