@@ -257,10 +257,8 @@ const cli_verb cli_demo = {
     .usage = "demo [SCENARIO] [options]",
     .summary = "Diagnose a shipped run with a planted fault, and say whether it was found.",
     .notes =
-        "SCENARIO is frozen-scale unless given; 'plumb demo decoy' shows a run that fails\n"
-        "in bf16 as well.  Exit status: 0 when the verdict is as planted, 1 when not, 2, "
-        "3\n"
-        "3 usage or bad input.",
+        "SCENARIO is frozen-scale unless given; decoy is a run that fails in bf16 too.\n"
+        "Exit status: 0 as planted, 1 not as planted, 2 cannot tell, 3 bad input.",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

@@ -7,8 +7,9 @@ command -v shellcheck >/dev/null || {
     exit 77
 }
 scripts="run .ci/run $(find tests examples -name '*.sh')"
+# SC2317 takes functions that are called through "$@" for unreachable.
 # shellcheck disable=SC2086 # a list on purpose
-shellcheck $scripts
+shellcheck -e SC2317 $scripts
 for script in $scripts; do
     sh -n "$script"
 done
