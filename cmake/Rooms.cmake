@@ -32,15 +32,24 @@ function(plumb_room)
   endforeach()
 endfunction()
 
+# plumb_timeout(variable) - 120 s unless given; five times as long where sanitizers slow down.
+function(plumb_timeout variable)
+  if(NOT ${variable})
+    set(${variable} 120)
+  endif()
+  if(PLUMB_SANITIZE)
+    math(EXPR ${variable} "5 * ${${variable}}")
+  endif()
+  set(${variable} ${${variable}} PARENT_SCOPE)
+endfunction()
+
 # plumb_test(name LABEL quick|exhaustive [TIMEOUT s] SOURCES file... [LINK target...])
 #
 # Adds <room>.<name>.  A test exits 0, or 77 when it is skipped.
 function(plumb_test name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LINK;ARGS" ${ARGN})
   get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
-  endif()
+  plumb_timeout(T_TIMEOUT)
   add_executable(test_${room}_${name} ${T_SOURCES})
   target_include_directories(test_${room}_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${room}_${name} PRIVATE plumblab ${T_LINK})
@@ -54,9 +63,7 @@ endfunction()
 function(plumb_script_test name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
   get_filename_component(room ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
-  endif()
+  plumb_timeout(T_TIMEOUT)
   add_test(NAME ${room}.${name} COMMAND ${T_COMMAND})
   set_tests_properties(${room}.${name} PROPERTIES LABELS ${T_LABEL} SKIP_RETURN_CODE 77
     TIMEOUT ${T_TIMEOUT}
