@@ -1,0 +1,174 @@
+/* A linear layer: three products on quantised operands.
+ *
+ *   fprop  y[N, O] = x[N, I] w[O, I]^T    contracts I
+ *   dgrad  dx[N, I] = dy[N, O] w[O, I]    contracts O
+ *   wgrad  dw[O, I] = dy[N, O]^T x[N, I]  contracts N
+ *
+ * Each operand of each product is a site with a spec of its own.  Two sites of one tensor share
+ * their codes where that changes no bit (plumb_site_owner); otherwise each is quantised from the
+ * high-precision tensor, blocks lying along the axis that its product contracts.
+ */
+#include "model/model.h"
+
+#include <omp.h>
+#include <string.h>
+
+static const bool along_rows[PLUMB_ROLES] = {
+    [PLUMB_DGRAD_W] = true, [PLUMB_WGRAD_DY] = true, [PLUMB_WGRAD_X] = true};
+
+/* The role that may share the codes of this one. */
+static const size_t follower[PLUMB_ROLES] = {
+    [PLUMB_FPROP_X] = PLUMB_WGRAD_X,   [PLUMB_FPROP_W] = PLUMB_DGRAD_W,
+    [PLUMB_DGRAD_DY] = PLUMB_WGRAD_DY, [PLUMB_DGRAD_W] = PLUMB_ROLES,
+    [PLUMB_WGRAD_DY] = PLUMB_ROLES,    [PLUMB_WGRAD_X] = PLUMB_ROLES,
+};
+
+static size_t scale_count(const plumb_quantized *q)
+{
+    const size_t blocks = (q->cols + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
+    const size_t high = (q->rows + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
+
+    switch (q->grain) {
+    case PLUMB_GRAIN_1X128:
+        return q->along_rows ? high * q->cols : q->rows * blocks;
+    case PLUMB_GRAIN_128X128:
+        return high * blocks;
+    case PLUMB_GRAIN_TENSOR:
+        break;
+    }
+    return 1;
+}
+
+/* The same bytes, with scales of their own. */
+static void share(linear *l, size_t from, size_t to)
+{
+    const plumb_quantized *q = &l->q[from];
+
+    l->q[to] = *q;
+    l->q[to].along_rows = along_rows[to];
+    if (q->d == NULL)
+        return;
+    l->q[to].d = l->d[to];
+    memcpy(l->d[to], q->d, scale_count(q) * sizeof *q->d);
+}
+
+static void tell(plumb_model *m, linear *l, size_t role, size_t owner)
+{
+    if (m->hook == NULL)
+        return;
+    m->hook(m->hook_context, l->site + role, &l->q[role],
+            m->specs[owner].rule == PLUMB_SCALE_DELAYED ? &m->states[owner] : NULL);
+}
+
+/* Quantises one tensor for `role`, and for the role that shares its codes; nothing where the
+ * codes are another role's.
+ */
+static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float *x,
+                             size_t rows, size_t cols, plumb_error *why)
+{
+    const size_t site = l->site + role, next = follower[role];
+    const plumb_spec *spec = &m->specs[site];
+    plumb_counts *counts = m->counts == NULL ? NULL : &m->counts[site];
+
+    if (m->owner[site] != site)
+        return PLUMB_OK;
+    if (counts != NULL)
+        *counts = (plumb_counts){0};
+    l->q[role].d = l->d[role];
+    const plumb_status status =
+        plumb_quantize(spec, x, rows, cols, along_rows[role],
+                       spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL, true,
+                       &l->q[role], counts, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    m->seen[site] = true;
+    const bool shared = next < PLUMB_ROLES && m->owner[l->site + next] == site;
+
+    if (shared) {
+        share(l, role, next);
+        m->seen[l->site + next] = true;
+    }
+    tell(m, l, role, site);
+    if (shared)
+        tell(m, l, next, site);
+    return PLUMB_OK;
+}
+
+/* Rows of C are dealt out to the threads; the bits do not depend on how. */
+static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, size_t rows,
+                            size_t cols, float *c, bool accumulate, plumb_error *why)
+{
+    const size_t parts = (size_t)m->threads;
+    plumb_status status[PLUMB_MAX_THREADS] = {PLUMB_OK};
+    plumb_error said[PLUMB_MAX_THREADS];
+
+#pragma omp parallel for schedule(static) num_threads(m->threads)
+    for (size_t t = 0; t < parts; t++) {
+        const size_t chunk = (rows + 15) / 16;
+        const size_t first = 16 * (chunk * t / parts), end = 16 * (chunk * (t + 1) / parts);
+        const plumb_tile tile = {first, end < rows ? end : rows, 0, cols};
+
+        if (tile.row < tile.row_end)
+            status[t] =
+                plumb_matmul(&a, &b, c, cols, accumulate, tile, m->workspace[t], &said[t]);
+    }
+    for (size_t t = 0; t < parts; t++) {
+        if (status[t] != PLUMB_OK)
+            return plumb_fail(why, status[t], "%s", said[t].message);
+    }
+    return PLUMB_OK;
+}
+
+plumb_status linear_weights(plumb_model *m, linear *l, const float *weights,
+                            plumb_error *why)
+{
+    const float *w = weights + l->offset;
+    plumb_status status = quantise(m, l, PLUMB_FPROP_W, w, l->outputs, l->inputs, why);
+
+    if (status == PLUMB_OK)
+        status = quantise(m, l, PLUMB_DGRAD_W, w, l->outputs, l->inputs, why);
+    return status;
+}
+
+plumb_status linear_forward(plumb_model *m, linear *l, const float *x, float *y,
+                            bool accumulate, plumb_error *why)
+{
+    const plumb_status status = quantise(m, l, PLUMB_FPROP_X, x, m->tokens, l->inputs, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    return product(m, (plumb_operand){&l->q[PLUMB_FPROP_X], false},
+                   (plumb_operand){&l->q[PLUMB_FPROP_W], false}, m->tokens, l->outputs, y,
+                   accumulate, why);
+}
+
+plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const float *dy,
+                             float *dx, float *gradient, plumb_error *why)
+{
+    plumb_status status = quantise(m, l, PLUMB_DGRAD_DY, dy, m->tokens, l->outputs, why);
+
+    if (status == PLUMB_OK)
+        status = quantise(m, l, PLUMB_WGRAD_DY, dy, m->tokens, l->outputs, why);
+    if (status == PLUMB_OK)
+        status = quantise(m, l, PLUMB_WGRAD_X, x, m->tokens, l->inputs, why);
+    if (status == PLUMB_OK)
+        status = product(m, (plumb_operand){&l->q[PLUMB_DGRAD_DY], false},
+                         (plumb_operand){&l->q[PLUMB_DGRAD_W], true}, m->tokens, l->inputs,
+                         dx, false, why);
+    if (status == PLUMB_OK)
+        status = product(m, (plumb_operand){&l->q[PLUMB_WGRAD_DY], true},
+                         (plumb_operand){&l->q[PLUMB_WGRAD_X], true}, l->outputs, l->inputs,
+                         gradient + l->offset, false, why);
+    return status;
+}
+
+size_t linear_workspace(const linear *l, size_t tokens)
+{
+    const size_t fprop = plumb_matmul_workspace_bytes(tokens, l->outputs, l->inputs);
+    const size_t dgrad = plumb_matmul_workspace_bytes(tokens, l->inputs, l->outputs);
+    const size_t wgrad = plumb_matmul_workspace_bytes(l->outputs, l->inputs, tokens);
+    const size_t more = fprop > dgrad ? fprop : dgrad;
+
+    return more > wgrad ? more : wgrad;
+}

@@ -1,0 +1,419 @@
+/* The whole model: memory first, then forward and backward in reading order.
+ *
+ * plan() asks the arena for every array, in the same order in both passes; nothing is allocated
+ * later.  The promise of the header (bits do not depend on threads) is kept by the layers: each
+ * output is computed by one thread, and every sum has a fixed order.
+ */
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float *floats(plumb_model *m, size_t rows, size_t cols)
+{
+    size_t n = 0;
+
+    if (!plumb_mul_size(rows, cols, &n))
+        m->arena.overflow = true;
+    return plumb_arena_take(&m->arena, n, sizeof(float));
+}
+
+/* Codes and scales of one role.  A role that shares takes only scales. */
+static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t rows,
+                              size_t cols, plumb_error *why)
+{
+    const size_t site = l->site + role;
+    const bool along = role == PLUMB_DGRAD_W || role >= PLUMB_WGRAD_DY;
+    size_t bytes, scales;
+    const plumb_status status = plumb_quantized_need(&m->specs[m->owner[site]], rows, cols,
+                                                     along, &bytes, &scales, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (m->owner[site] == site)
+        l->q[role].codes = plumb_arena_take(&m->arena, bytes, 1);
+    l->d[role] = scales == 0 ? NULL : plumb_arena_take(&m->arena, scales, sizeof(float));
+    return PLUMB_OK;
+}
+
+static plumb_status plan_linear(plumb_model *m, linear *l, size_t index, plumb_error *why)
+{
+    plumb_parameter p;
+    plumb_site site;
+
+    plumb_site_get(&m->shape, index * PLUMB_ROLES, &site);
+    plumb_parameter_get(&m->shape, site.parameter, &p);
+    *l = (linear){.inputs = p.cols,
+                  .outputs = p.rows,
+                  .site = index * PLUMB_ROLES,
+                  .offset = p.offset};
+    const size_t rows[PLUMB_ROLES] = {m->tokens, p.rows,    m->tokens,
+                                      p.rows,    m->tokens, m->tokens};
+    const size_t cols[PLUMB_ROLES] = {p.cols, p.cols, p.rows, p.cols, p.rows, p.cols};
+
+    for (size_t role = 0; role < PLUMB_ROLES; role++) {
+        const plumb_status status = plan_role(m, l, role, rows[role], cols[role], why);
+
+        if (status != PLUMB_OK)
+            return status;
+    }
+    return PLUMB_OK;
+}
+
+static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_error *why)
+{
+    const plumb_shape *s = &m->shape;
+    const size_t n = m->tokens, first = 1 + PLUMB_LAYER_PARAMETERS * index;
+    linear *const linears[] = {&l->qkv, &l->out, &l->up, &l->down};
+    plumb_parameter p;
+
+    plumb_parameter_get(s, first + PLUMB_ATTN_NORM, &p);
+    l->norm1 = p.offset;
+    plumb_parameter_get(s, first + PLUMB_MLP_NORM, &p);
+    l->norm2 = p.offset;
+    for (size_t i = 0; i < 4; i++) {
+        const plumb_status status = plan_linear(m, linears[i], 4 * index + i, why);
+
+        if (status != PLUMB_OK)
+            return status;
+    }
+    l->x = floats(m, n, s->width);
+    l->r1 = floats(m, n, 1);
+    l->n1 = floats(m, n, s->width);
+    l->q_k_v = floats(m, n, 3 * s->width);
+    l->p = floats(m, n, s->heads * s->context);
+    l->o = floats(m, n, s->width);
+    l->x2 = floats(m, n, s->width);
+    l->r2 = floats(m, n, 1);
+    l->n2 = floats(m, n, s->width);
+    l->gate_up = floats(m, n, 2 * s->ff);
+    l->h = floats(m, n, s->ff);
+    return PLUMB_OK;
+}
+
+static size_t largest(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t workspace_bytes(const plumb_model *m)
+{
+    const layer *l = &m->layers[0];
+    size_t bytes = attention_workspace(&m->shape);
+
+    bytes = largest(bytes, linear_workspace(&l->qkv, m->tokens));
+    bytes = largest(bytes, linear_workspace(&l->out, m->tokens));
+    bytes = largest(bytes, linear_workspace(&l->up, m->tokens));
+    bytes = largest(bytes, linear_workspace(&l->down, m->tokens));
+    return largest(bytes, linear_workspace(&m->head, m->tokens));
+}
+
+static void plan_shared(plumb_model *m)
+{
+    const plumb_shape *s = &m->shape;
+    const size_t n = m->tokens, half = s->width / s->heads / 2;
+    plumb_parameter p;
+
+    plumb_parameter_get(s, plumb_parameter_count(s) - 2, &p);
+    m->final_norm = p.offset;
+    m->x = floats(m, n, s->width);
+    m->rf = floats(m, n, 1);
+    m->nf = floats(m, n, s->width);
+    m->logits = floats(m, n, PLUMB_VOCABULARY);
+    m->d_logits = floats(m, n, PLUMB_VOCABULARY);
+    m->losses = floats(m, n, 1);
+    m->cosine = floats(m, s->context, half);
+    m->sine = floats(m, s->context, half);
+    m->dx = floats(m, n, s->width);
+    m->dn = floats(m, n, s->width);
+    m->d_o = floats(m, n, s->width);
+    m->d_qkv = floats(m, n, 3 * s->width);
+    m->d_gate_up = floats(m, n, 2 * s->ff);
+    m->dh = floats(m, n, s->ff);
+    m->row_floats = largest(largest(s->width, s->ff), s->context * s->context);
+    for (int t = 0; t < m->threads; t++) {
+        m->row[t] = floats(m, m->row_floats, 1);
+        m->workspace[t] = plumb_arena_take(&m->arena, workspace_bytes(m), 1);
+    }
+}
+
+/* One pass over every array: adds up sizes before the arena is committed, deals out after. */
+static plumb_status plan(plumb_model *m, plumb_error *why)
+{
+    plumb_status status;
+
+    for (size_t i = 0; i < m->shape.layers; i++) {
+        status = plan_layer(m, i, &m->layers[i], why);
+        if (status != PLUMB_OK)
+            return status;
+    }
+    status = plan_linear(m, &m->head, 4 * m->shape.layers, why);
+    if (status == PLUMB_OK)
+        plan_shared(m);
+    return status;
+}
+
+static plumb_status check_setup(const plumb_model_setup *setup, plumb_error *why)
+{
+    const plumb_status status = plumb_shape_check(&setup->shape, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (setup->sequences < 1 || setup->sequences > 65536)
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "%zu sequences; allowed: 1 to 65536",
+                          setup->sequences);
+    if (setup->threads < 1 || setup->threads > PLUMB_MAX_THREADS)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT, "%d threads; allowed: 1 to %d",
+                          setup->threads, PLUMB_MAX_THREADS);
+    for (size_t i = 0; i < plumb_site_count(&setup->shape); i++) {
+        if (setup->specs[i].rule == PLUMB_SCALE_DELAYED && setup->states == NULL)
+            return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                              "site %zu is delayed, but there are no states", i);
+    }
+    return PLUMB_OK;
+}
+
+/* Everything but the arena. */
+static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
+                            plumb_error *why)
+{
+    plumb_status status = check_setup(setup, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    plumb_model *m = *out = calloc(1, sizeof *m);
+
+    if (m == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the model");
+    m->shape = setup->shape;
+    m->sequences = setup->sequences;
+    m->tokens = setup->sequences * setup->shape.context;
+    m->threads = setup->threads;
+    m->states = setup->states;
+    m->hook = setup->hook;
+    m->hook_context = setup->hook_context;
+    m->site_count = plumb_site_count(&m->shape);
+    m->layers = calloc(m->shape.layers, sizeof *m->layers);
+    m->specs = calloc(m->site_count, sizeof *m->specs);
+    m->owner = calloc(m->site_count, sizeof *m->owner);
+    m->seen = calloc(m->site_count, sizeof *m->seen);
+    if (setup->count)
+        m->counts = calloc(m->site_count, sizeof *m->counts);
+    if (m->layers == NULL || m->specs == NULL || m->owner == NULL || m->seen == NULL ||
+        (setup->count && m->counts == NULL))
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu sites", m->site_count);
+    memcpy(m->specs, setup->specs, m->site_count * sizeof *m->specs);
+    for (size_t i = 0; i < m->site_count; i++)
+        m->owner[i] = plumb_site_owner(m->specs, i);
+    return plan(m, why);
+}
+
+plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **model,
+                                plumb_error *why)
+{
+    plumb_status status = prepare(setup, model, why);
+
+    if (status == PLUMB_OK)
+        status = plumb_arena_commit(&(*model)->arena, why);
+    if (status == PLUMB_OK)
+        status = plan(*model, why);
+    if (status != PLUMB_OK) {
+        plumb_model_free(model);
+        return status;
+    }
+    rope_tables(*model);
+    return PLUMB_OK;
+}
+
+plumb_status plumb_model_bytes(const plumb_model_setup *setup, size_t *bytes,
+                               plumb_error *why)
+{
+    plumb_model *model = NULL;
+    const plumb_status status = prepare(setup, &model, why);
+
+    if (status == PLUMB_OK)
+        *bytes = model->arena.overflow ? SIZE_MAX : model->arena.used;
+    plumb_model_free(&model);
+    return status;
+}
+
+void plumb_model_free(plumb_model **model)
+{
+    plumb_model *m = *model;
+
+    if (m == NULL)
+        return;
+    plumb_arena_free(&m->arena);
+    free(m->layers);
+    free(m->specs);
+    free(m->owner);
+    free(m->seen);
+    free(m->counts);
+    free(m);
+    *model = NULL;
+}
+
+/* --- running ------------------------------------------------------------------------ */
+
+plumb_status plumb_model_weights(plumb_model *m, const float *weights, plumb_error *why)
+{
+    plumb_status status = linear_weights(m, &m->head, weights, why);
+
+    for (size_t i = 0; i < m->shape.layers && status == PLUMB_OK; i++) {
+        layer *l = &m->layers[i];
+
+        status = linear_weights(m, &l->qkv, weights, why);
+        if (status == PLUMB_OK)
+            status = linear_weights(m, &l->out, weights, why);
+        if (status == PLUMB_OK)
+            status = linear_weights(m, &l->up, weights, why);
+        if (status == PLUMB_OK)
+            status = linear_weights(m, &l->down, weights, why);
+    }
+    return status;
+}
+
+/* x2 = x + attn.out(attention(rope(attn.qkv(rmsnorm(x))))) */
+static plumb_status attention_block(plumb_model *m, layer *l, const float *weights,
+                                    plumb_error *why)
+{
+    plumb_status status;
+
+    rmsnorm_forward(m, l->x, weights + l->norm1, l->r1, l->n1);
+    status = linear_forward(m, &l->qkv, l->n1, l->q_k_v, false, why);
+    if (status != PLUMB_OK)
+        return status;
+    rope_rotate(m, l->q_k_v, false);
+    status = attention_forward(m, l, why);
+    if (status != PLUMB_OK)
+        return status;
+    memcpy(l->x2, l->x, m->tokens * m->shape.width * sizeof *l->x);
+    return linear_forward(m, &l->out, l->o, l->x2, true, why);
+}
+
+/* y = x2 + mlp.down(swiglu(mlp.up(rmsnorm(x2)))) */
+static plumb_status mlp_block(plumb_model *m, layer *l, const float *weights, float *y,
+                              plumb_error *why)
+{
+    rmsnorm_forward(m, l->x2, weights + l->norm2, l->r2, l->n2);
+    const plumb_status status = linear_forward(m, &l->up, l->n2, l->gate_up, false, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    swiglu_forward(m, l->gate_up, l->h);
+    memcpy(y, l->x2, m->tokens * m->shape.width * sizeof *y);
+    return linear_forward(m, &l->down, l->h, y, true, why);
+}
+
+static float *layer_output(const plumb_model *m, size_t index)
+{
+    return index + 1 < m->shape.layers ? m->layers[index + 1].x : m->x;
+}
+
+plumb_status plumb_model_forward(plumb_model *m, const float *weights,
+                                 const uint8_t *tokens, plumb_loss *loss, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    embedding_forward(m, weights, tokens, m->layers[0].x);
+    for (size_t i = 0; i < m->shape.layers && status == PLUMB_OK; i++) {
+        status = attention_block(m, &m->layers[i], weights, why);
+        if (status == PLUMB_OK)
+            status = mlp_block(m, &m->layers[i], weights, layer_output(m, i), why);
+    }
+    if (status != PLUMB_OK)
+        return status;
+    rmsnorm_forward(m, m->x, weights + m->final_norm, m->rf, m->nf);
+    status = linear_forward(m, &m->head, m->nf, m->logits, false, why);
+    if (status == PLUMB_OK)
+        cross_entropy(m, tokens, loss);
+    return status;
+}
+
+static plumb_status mlp_backward(plumb_model *m, layer *l, const float *weights,
+                                 float *gradient, plumb_error *why)
+{
+    plumb_status status = linear_backward(m, &l->down, l->h, m->dx, m->dh, gradient, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    swiglu_backward(m, l->gate_up, m->dh, m->d_gate_up);
+    status = linear_backward(m, &l->up, l->n2, m->d_gate_up, m->dn, gradient, why);
+    if (status == PLUMB_OK)
+        rmsnorm_backward(m, l->x2, weights + l->norm2, l->r2, m->dn, true, m->dx,
+                         gradient + l->norm2);
+    return status;
+}
+
+static plumb_status attention_block_backward(plumb_model *m, layer *l, const float *weights,
+                                             float *gradient, plumb_error *why)
+{
+    plumb_status status = linear_backward(m, &l->out, l->o, m->dx, m->d_o, gradient, why);
+
+    if (status == PLUMB_OK)
+        status = attention_backward(m, l, m->d_o, m->d_qkv, why);
+    if (status != PLUMB_OK)
+        return status;
+    rope_rotate(m, m->d_qkv, true);
+    status = linear_backward(m, &l->qkv, l->n1, m->d_qkv, m->dn, gradient, why);
+    if (status == PLUMB_OK)
+        rmsnorm_backward(m, l->x, weights + l->norm1, l->r1, m->dn, true, m->dx,
+                         gradient + l->norm1);
+    return status;
+}
+
+plumb_status plumb_model_backward(plumb_model *m, const float *weights,
+                                  const uint8_t *tokens, float *gradient, plumb_error *why)
+{
+    plumb_status status =
+        linear_backward(m, &m->head, m->nf, m->d_logits, m->dn, gradient, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    rmsnorm_backward(m, m->x, weights + m->final_norm, m->rf, m->dn, false, m->dx,
+                     gradient + m->final_norm);
+    for (size_t i = m->shape.layers; i-- > 0 && status == PLUMB_OK;) {
+        status = mlp_backward(m, &m->layers[i], weights, gradient, why);
+        if (status == PLUMB_OK)
+            status = attention_block_backward(m, &m->layers[i], weights, gradient, why);
+    }
+    if (status == PLUMB_OK)
+        embedding_backward(m, tokens, m->dx, gradient);
+    return status;
+}
+
+/* --- looking ------------------------------------------------------------------------- */
+
+const float *plumb_model_logits(const plumb_model *m, size_t *n)
+{
+    *n = m->tokens * PLUMB_VOCABULARY;
+    return m->logits;
+}
+
+const float *plumb_model_layer_output(const plumb_model *m, size_t index, size_t *n)
+{
+    *n = m->tokens * m->shape.width;
+    return layer_output(m, index);
+}
+
+const plumb_quantized *plumb_model_quantized(const plumb_model *m, size_t site)
+{
+    const size_t index = site / PLUMB_ROLES, part = index % 4;
+
+    if (index == 4 * m->shape.layers)
+        return &m->head.q[site % PLUMB_ROLES];
+    const layer *l = &m->layers[index / 4];
+    const linear *const linears[] = {&l->qkv, &l->out, &l->up, &l->down};
+
+    return &linears[part]->q[site % PLUMB_ROLES];
+}
+
+void plumb_model_sample(plumb_model *m, size_t site, plumb_sample *sample)
+{
+    *sample = (plumb_sample){0};
+    if (!m->seen[site] || m->counts == NULL)
+        return;
+    m->seen[site] = false;
+    plumb_sample_fill(sample, plumb_model_quantized(m, site), &m->counts[m->owner[site]]);
+}

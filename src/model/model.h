@@ -1,0 +1,117 @@
+/* The inside of a plumb_model: what each layer keeps between forward and backward, and the
+ * layer functions in the order in which they run.
+ *
+ * Sizes in comments: N tokens of a call (sequences * context), D width, F ff, H heads,
+ * T context, B sequences, V vocabulary.  All matrices are row-major.
+ */
+#ifndef PLUMB_MODEL_INSIDE_H
+#define PLUMB_MODEL_INSIDE_H
+
+#include "plumb/matmul.h"
+#include "plumb/model.h"
+
+/* y[N, outputs] = x[N, inputs] w[outputs, inputs]^T, each operand in its site's spec. */
+typedef struct linear {
+    size_t inputs, outputs;
+    size_t site;   /* of its first role */
+    size_t offset; /* of its weights and its gradient */
+    plumb_quantized q[PLUMB_ROLES];
+    float *d[PLUMB_ROLES]; /* memory of q[].d, which is NULL where there are no scales */
+} linear;
+
+typedef struct layer {
+    size_t norm1, norm2; /* offsets of the norms' weights */
+    linear qkv, out, up, down;
+    float *x;       /* [N, D] input; the output is the next layer's x */
+    float *r1, *n1; /* [N], [N, D] 1/rms and normalised input of attention */
+    float *q_k_v;   /* [N, 3D] after rotation */
+    float *p;       /* [B, H, T, T] attention probabilities */
+    float *o;       /* [N, D] heads side by side */
+    float *x2;      /* [N, D] after attention */
+    float *r2, *n2; /* [N], [N, D] */
+    float *gate_up; /* [N, 2F] gate, then up */
+    float *h;       /* [N, F] silu(gate) * up */
+} layer;
+
+struct plumb_model {
+    plumb_shape shape;
+    size_t sequences, tokens; /* B, N */
+    int threads;
+    size_t site_count;
+    plumb_spec *specs;
+    size_t *owner; /* plumb_site_owner of each site */
+    plumb_scale_state *states;
+    plumb_site_hook *hook;
+    void *hook_context;
+    plumb_counts *counts; /* NULL: not kept */
+    bool *seen;           /* quantised since the last plumb_model_sample */
+
+    layer *layers;
+    linear head;
+    size_t final_norm;
+    float *x;        /* [N, D] output of the last layer */
+    float *rf, *nf;  /* [N], [N, D] */
+    float *logits;   /* [N, V] */
+    float *d_logits; /* [N, V] */
+    float *losses;   /* [N] */
+    float *cosine;   /* [T, D/H/2] rotation tables */
+    float *sine;
+
+    float *dx, *dn, *d_o;          /* [N, D] */
+    float *d_qkv, *d_gate_up, *dh; /* [N, 3D], [N, 2F], [N, F] */
+    float *row[PLUMB_MAX_THREADS]; /* scratch: row_floats of each thread */
+    size_t row_floats;
+    unsigned char *workspace[PLUMB_MAX_THREADS]; /* of plumb_matmul */
+
+    plumb_arena arena;
+};
+
+/* linear.c */
+plumb_status linear_weights(plumb_model *m, linear *l, const float *weights,
+                            plumb_error *why);
+/* y = product, or y += product. */
+plumb_status linear_forward(plumb_model *m, linear *l, const float *x, float *y,
+                            bool accumulate, plumb_error *why);
+/* dx = dgrad; gradient at the linear's offset = wgrad. */
+plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const float *dy,
+                             float *dx, float *gradient, plumb_error *why);
+size_t linear_workspace(const linear *l, size_t tokens);
+
+/* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D */
+void rmsnorm_forward(const plumb_model *m, const float *x, const float *g, float *r,
+                     float *y);
+/* dx += (or =, with add false) and dg = */
+void rmsnorm_backward(const plumb_model *m, const float *x, const float *g, const float *r,
+                      const float *dy, bool add, float *dx, float *dg);
+
+/* rope.c: rotates q and k of qkv[N, 3D] in place; inverse undoes it (its gradient) */
+void rope_tables(plumb_model *m);
+void rope_rotate(const plumb_model *m, float *qkv, bool inverse);
+
+/* attention.c: o = softmax(q k^T / sqrt(D/H), causal) v */
+plumb_status attention_forward(const plumb_model *m, layer *l, plumb_error *why);
+plumb_status attention_backward(const plumb_model *m, const layer *l, const float *d_o,
+                                float *d_qkv, plumb_error *why);
+size_t attention_workspace(const plumb_shape *shape);
+
+/* swiglu.c: h = silu(gate) * up */
+void swiglu_forward(const plumb_model *m, const float *gate_up, float *h);
+void swiglu_backward(const plumb_model *m, const float *gate_up, const float *dh,
+                     float *d_gate_up);
+
+/* embedding.c */
+void embedding_forward(const plumb_model *m, const float *table, const uint8_t *tokens,
+                       float *x);
+void embedding_backward(const plumb_model *m, const uint8_t *tokens, const float *dx,
+                        float *d_table);
+
+/* loss.c: losses and d_logits of the mean */
+void cross_entropy(plumb_model *m, const uint8_t *tokens, plumb_loss *loss);
+
+/* The token at position t of sequence b, and the one it must predict. */
+static inline const uint8_t *sequence(const plumb_model *m, const uint8_t *tokens, size_t b)
+{
+    return tokens + b * (m->shape.context + 1);
+}
+
+#endif

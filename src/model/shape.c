@@ -1,0 +1,203 @@
+/* Names and sizes: which parameters a model has, where they lie, and which operand sites its
+ * linears have.  Everything here is a pure function of the shape.
+ */
+#include "plumb/model.h"
+
+#include <math.h>
+
+#include "plumb/random.h"
+
+static const struct {
+    const char *name;
+    bool linear;
+} layer_parts[PLUMB_LAYER_PARAMETERS] = {
+    [PLUMB_ATTN_NORM] = {"attn.norm", false}, [PLUMB_ATTN_QKV] = {"attn.qkv", true},
+    [PLUMB_ATTN_OUT] = {"attn.out", true},    [PLUMB_MLP_NORM] = {"mlp.norm", false},
+    [PLUMB_MLP_UP] = {"mlp.up", true},        [PLUMB_MLP_DOWN] = {"mlp.down", true},
+};
+
+/* The linears of a layer in order. */
+static const size_t linear_parts[] = {PLUMB_ATTN_QKV, PLUMB_ATTN_OUT, PLUMB_MLP_UP,
+                                      PLUMB_MLP_DOWN};
+enum { LAYER_LINEARS = 4 };
+
+plumb_status plumb_shape_check(const plumb_shape *s, plumb_error *why)
+{
+    if (s->layers < 1 || s->layers > PLUMB_MAX_LAYERS)
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "%zu layers; allowed: 1 to %d", s->layers,
+                          PLUMB_MAX_LAYERS);
+    if (s->heads < 1 || s->width < 2 || s->width > 16384 || s->width % (2 * s->heads) != 0)
+        return plumb_fail(
+            why, PLUMB_BAD_SHAPE,
+            "width %zu with %zu heads; allowed: a multiple of twice the heads, "
+            "at most 16384",
+            s->width, s->heads);
+    if (s->ff < 1 || s->ff > 65536)
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "ff %zu; allowed: 1 to 65536", s->ff);
+    if (s->context < 1 || s->context > 32768)
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "context %zu; allowed: 1 to 32768",
+                          s->context);
+    return PLUMB_OK;
+}
+
+size_t plumb_parameter_count(const plumb_shape *shape)
+{
+    return 1 + PLUMB_LAYER_PARAMETERS * shape->layers + 2;
+}
+
+/* Floats of one part of a layer. */
+static void part_size(const plumb_shape *s, size_t part, size_t *rows, size_t *cols)
+{
+    *cols = part == PLUMB_MLP_DOWN ? s->ff : s->width;
+    switch (part) {
+    case PLUMB_ATTN_QKV:
+        *rows = 3 * s->width;
+        break;
+    case PLUMB_MLP_UP:
+        *rows = 2 * s->ff;
+        break;
+    case PLUMB_ATTN_OUT:
+    case PLUMB_MLP_DOWN:
+        *rows = s->width;
+        break;
+    default:
+        *rows = 1;
+    }
+}
+
+static size_t layer_floats(const plumb_shape *s)
+{
+    size_t total = 0, rows, cols;
+
+    for (size_t part = 0; part < PLUMB_LAYER_PARAMETERS; part++) {
+        part_size(s, part, &rows, &cols);
+        total += rows * cols;
+    }
+    return total;
+}
+
+size_t plumb_weight_count(const plumb_shape *s)
+{
+    return 2 * PLUMB_VOCABULARY * s->width + s->layers * layer_floats(s) + s->width;
+}
+
+static void layer_parameter(const plumb_shape *s, size_t layer, size_t part,
+                            plumb_parameter *p)
+{
+    size_t rows, cols;
+
+    p->offset = PLUMB_VOCABULARY * s->width + layer * layer_floats(s);
+    for (size_t before = 0; before < part; before++) {
+        part_size(s, before, &rows, &cols);
+        p->offset += rows * cols;
+    }
+    part_size(s, part, &p->rows, &p->cols);
+    p->layer = (int)layer;
+    p->matrix = layer_parts[part].linear;
+    plumb_print(p->name, sizeof p->name, "layer.%zu/%s", layer, layer_parts[part].name);
+}
+
+void plumb_parameter_get(const plumb_shape *s, size_t index, plumb_parameter *p)
+{
+    const size_t count = plumb_parameter_count(s);
+    const size_t end = plumb_weight_count(s);
+
+    *p = (plumb_parameter){.layer = -1, .rows = PLUMB_VOCABULARY, .cols = s->width};
+    if (index == 0) {
+        p->matrix = true;
+        plumb_print(p->name, sizeof p->name, "embedding");
+    } else if (index == count - 1) {
+        p->offset = end - PLUMB_VOCABULARY * s->width;
+        p->matrix = true;
+        plumb_print(p->name, sizeof p->name, "head");
+    } else if (index == count - 2) {
+        p->offset = end - (PLUMB_VOCABULARY + 1) * s->width;
+        p->rows = 1;
+        plumb_print(p->name, sizeof p->name, "final.norm");
+    } else {
+        layer_parameter(s, (index - 1) / PLUMB_LAYER_PARAMETERS,
+                        (index - 1) % PLUMB_LAYER_PARAMETERS, p);
+    }
+}
+
+void plumb_weights_init(const plumb_shape *s, uint64_t seed, float *weights)
+{
+    const float depth = sqrtf(2.0f * (float)s->layers);
+
+    for (size_t i = 0; i < plumb_parameter_count(s); i++) {
+        plumb_parameter p;
+        char stream[sizeof p.name + 8];
+
+        plumb_parameter_get(s, i, &p);
+        if (!p.matrix) {
+            for (size_t j = 0; j < p.cols; j++)
+                weights[p.offset + j] = 1;
+            continue;
+        }
+        const size_t part = (i - 1) % PLUMB_LAYER_PARAMETERS;
+        const bool into_residual =
+            p.layer >= 0 && (part == PLUMB_ATTN_OUT || part == PLUMB_MLP_DOWN);
+
+        plumb_print(stream, sizeof stream, "init/%s", p.name);
+        plumb_random_normal(seed, plumb_random_stream(stream),
+                            into_residual ? 0.02f / depth : 0.02f, p.rows * p.cols,
+                            weights + p.offset);
+    }
+}
+
+size_t plumb_linear_count(const plumb_shape *shape)
+{
+    return LAYER_LINEARS * shape->layers + 1;
+}
+
+size_t plumb_site_count(const plumb_shape *shape)
+{
+    return PLUMB_ROLES * plumb_linear_count(shape);
+}
+
+void plumb_site_get(const plumb_shape *s, size_t index, plumb_site *site)
+{
+    static const char *const gemms[PLUMB_ROLES] = {"fprop", "fprop", "dgrad",
+                                                   "dgrad", "wgrad", "wgrad"};
+    static const char *const operands[PLUMB_ROLES] = {"x", "w", "dy", "w", "dy", "x"};
+    const size_t linear = index / PLUMB_ROLES, role = index % PLUMB_ROLES;
+    plumb_parameter p;
+
+    *site = (plumb_site){.layer = -1,
+                         .linear = linear,
+                         .role = role,
+                         .parameter = plumb_parameter_count(s) - 1,
+                         .gemm = gemms[role],
+                         .operand = operands[role]};
+    if (linear < LAYER_LINEARS * s->layers) {
+        const size_t layer = linear / LAYER_LINEARS;
+
+        site->layer = (int)layer;
+        site->parameter =
+            1 + PLUMB_LAYER_PARAMETERS * layer + linear_parts[linear % LAYER_LINEARS];
+    }
+    plumb_parameter_get(s, site->parameter, &p);
+    plumb_print(site->name, sizeof site->name, "%s/%s/%s", p.name, gemms[role],
+                operands[role]);
+}
+
+/* True when the codes and scales do not depend on the axis that the product contracts. */
+static bool orientation_free(const plumb_spec *spec)
+{
+    return spec->format == PLUMB_FP32 || spec->format == PLUMB_BF16 ||
+           spec->grain != PLUMB_GRAIN_1X128;
+}
+
+size_t plumb_site_owner(const plumb_spec *specs, size_t site)
+{
+    static const size_t partner[PLUMB_ROLES] = {
+        PLUMB_FPROP_X, PLUMB_FPROP_W,  PLUMB_DGRAD_DY,
+        PLUMB_FPROP_W, PLUMB_DGRAD_DY, PLUMB_FPROP_X,
+    };
+    const size_t owner = site - site % PLUMB_ROLES + partner[site % PLUMB_ROLES];
+
+    if (owner == site || !orientation_free(&specs[site]) ||
+        !plumb_spec_equal(&specs[site], &specs[owner]))
+        return site;
+    return owner;
+}
