@@ -1,0 +1,34 @@
+/* The table of micro-kernels, and the choice of the fastest that may run here. */
+#include "matmul/micro.h"
+
+const plumb_micro plumb_micros[] = {
+    {"ref", PLUMB_CPU_BASELINE, false, 4, 4, plumb_micro_copy_ref, plumb_micro_turn_ref,
+     plumb_micro_run_ref, plumb_micro_join_ref, plumb_micro_store_ref},
+#if defined(__x86_64__)
+    {"avx2", PLUMB_CPU_AVX2, true, 3, 16, plumb_micro_copy_avx2, plumb_micro_turn_avx2,
+     plumb_micro_run_avx2, plumb_micro_join_avx2, plumb_micro_store_avx2},
+    {"avx512", PLUMB_CPU_AVX512, true, 6, 32, plumb_micro_copy_avx512,
+     plumb_micro_turn_avx512, plumb_micro_run_avx512, plumb_micro_join_avx512,
+     plumb_micro_store_avx512},
+#endif
+};
+const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
+
+static const plumb_micro *best_micro(void)
+{
+    const unsigned cpu = plumb_cpu_flags();
+    size_t best = 0;
+
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        if ((plumb_micros[i].cpu & ~cpu) == 0)
+            best = i;
+    }
+    return &plumb_micros[best];
+}
+
+plumb_status plumb_matmul(const plumb_operand *a, const plumb_operand *b, float *c,
+                          size_t ldc, bool accumulate, plumb_tile tile, void *workspace,
+                          plumb_error *why)
+{
+    return plumb_matmul_with(best_micro(), a, b, c, ldc, accumulate, tile, workspace, why);
+}

@@ -1,0 +1,78 @@
+/* matmul/micro.h - every micro-kernel of the canonical product, one row each.
+ *
+ * A micro-kernel works on one tile of mr x nr results, kept as mr * nr contiguous floats.
+ * Dispatch, tests and benchmarks walk the same table, so a kernel that is registered is
+ * also compared with the reference bit for bit.
+ *
+ * Operands come packed: A as rows of PLUMB_MICRO_LD floats (K contiguous), B as slivers
+ * [K][nr].  K is padded with +0 to a multiple of PLUMB_MICRO_CHAIN on both sides.
+ */
+#ifndef PLUMB_MATMUL_MICRO_H
+#define PLUMB_MATMUL_MICRO_H
+
+#include "plumb/matmul.h"
+
+enum {
+    PLUMB_MICRO_CHAIN = 32, /* K of one pair of chains */
+    PLUMB_MICRO_KC = 256,   /* K of one packed panel, at most */
+    /* One chain more than a panel: rows a power of two apart would share cache sets. */
+    PLUMB_MICRO_LD = PLUMB_MICRO_KC + PLUMB_MICRO_CHAIN,
+    PLUMB_MICRO_MR_LCM = 12, /* every mr divides it */
+    PLUMB_MICRO_NR_LCM = 32  /* every nr divides it */
+};
+
+/* Decodes codes[rows, cols] (row stride ld elements) to fp32: copy writes
+ * x[r * stride + c], turn writes x[c * stride + r].
+ */
+typedef void plumb_micro_unpack(plumb_format format, const void *codes, size_t ld,
+                                size_t rows, size_t cols, float *x, size_t stride);
+
+/* tile = tile + (even + odd) for each of `chains` groups of 32 along K; from +0 if first. */
+typedef void plumb_micro_run(size_t chains, const float *a, const float *b, float *tile,
+                             bool first);
+
+/* sum = fma(tile, da[i] * db[j], sum); from +0 if first.  sum may be tile. */
+typedef void plumb_micro_join(const float *tile, const float *da, const float *db,
+                              float *sum, bool first);
+
+/* c[rows, cols] = tile, or c + tile; NaN becomes 0x7FC00000. */
+typedef void plumb_micro_store(const float *tile, float *c, size_t ldc, size_t rows,
+                               size_t cols, bool accumulate);
+
+typedef struct plumb_micro {
+    const char *name;
+    unsigned cpu; /* PLUMB_CPU_* it needs */
+    bool ftz;     /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
+    size_t mr, nr;
+    plumb_micro_unpack *copy, *turn;
+    plumb_micro_run *run;
+    plumb_micro_join *join;
+    plumb_micro_store *store;
+} plumb_micro;
+
+/* The reference comes first and the fastest last. */
+extern const plumb_micro plumb_micros[];
+extern const size_t plumb_micro_count;
+
+/* plumb_matmul with a chosen micro-kernel, which this CPU must have. */
+plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_operand *a,
+                               const plumb_operand *b, float *c, size_t ldc,
+                               bool accumulate, plumb_tile tile, void *workspace,
+                               plumb_error *why);
+
+plumb_micro_unpack plumb_micro_copy_ref, plumb_micro_turn_ref;
+plumb_micro_run plumb_micro_run_ref;
+plumb_micro_join plumb_micro_join_ref;
+plumb_micro_store plumb_micro_store_ref;
+
+plumb_micro_unpack plumb_micro_copy_avx2, plumb_micro_turn_avx2;
+plumb_micro_run plumb_micro_run_avx2;
+plumb_micro_join plumb_micro_join_avx2;
+plumb_micro_store plumb_micro_store_avx2;
+
+plumb_micro_unpack plumb_micro_copy_avx512, plumb_micro_turn_avx512;
+plumb_micro_run plumb_micro_run_avx512;
+plumb_micro_join plumb_micro_join_avx512;
+plumb_micro_store plumb_micro_store_avx512;
+
+#endif

@@ -1,0 +1,220 @@
+/* The canonical product in tiles of 6 x 32: both chains of all results live in 24
+ * registers, and MXCSR (flush-to-zero, denormals-are-zero) does the flushing.
+ */
+#include "matmul/micro.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+
+enum { MR = 6, NR = 32, WIDTH = 16 };
+
+static inline __m512 load_or_zero(const float *x, bool zero)
+{
+    return zero ? _mm512_setzero_ps() : _mm512_loadu_ps(x);
+}
+
+/* tile += even + odd: the end of one chain of 32. */
+static inline void add_chains(__m512 even[MR][2], __m512 odd[MR][2], float *tile,
+                              bool first)
+{
+#pragma GCC unroll 6
+    for (size_t i = 0; i < MR; i++) {
+#pragma GCC unroll 2
+        for (size_t j = 0; j < 2; j++) {
+            float *at = tile + i * NR + j * WIDTH;
+            const __m512 both = _mm512_add_ps(even[i][j], odd[i][j]);
+
+            _mm512_storeu_ps(at, _mm512_add_ps(load_or_zero(at, first), both));
+        }
+    }
+}
+
+static inline void step(__m512 sum[MR][2], const float *a, const float *b)
+{
+    const __m512 left = _mm512_loadu_ps(b), right = _mm512_loadu_ps(b + WIDTH);
+
+#pragma GCC unroll 6
+    for (size_t i = 0; i < MR; i++) {
+        const __m512 x = _mm512_set1_ps(a[i * PLUMB_MICRO_LD]);
+
+        sum[i][0] = _mm512_fmadd_ps(x, left, sum[i][0]);
+        sum[i][1] = _mm512_fmadd_ps(x, right, sum[i][1]);
+    }
+}
+
+void plumb_micro_run_avx512(size_t chains, const float *a, const float *b, float *tile,
+                            bool first)
+{
+    for (size_t n = 0; n < chains; n++) {
+        __m512 even[MR][2], odd[MR][2];
+
+#pragma GCC unroll 6
+        for (size_t i = 0; i < MR; i++)
+            even[i][0] = even[i][1] = odd[i][0] = odd[i][1] = _mm512_setzero_ps();
+        for (size_t k = 0; k < PLUMB_MICRO_CHAIN; k += 2) {
+            step(even, a, b);
+            step(odd, a + 1, b + NR);
+            a += 2;
+            b += 2 * NR;
+        }
+        add_chains(even, odd, tile, first && n == 0);
+    }
+}
+
+void plumb_micro_join_avx512(const float *tile, const float *da, const float *db,
+                             float *sum, bool first)
+{
+    const __m512 zero = _mm512_setzero_ps();
+
+    for (size_t i = 0; i < MR; i++) {
+        for (size_t j = 0; j < NR; j += WIDTH) {
+            const size_t at = i * NR + j;
+            const __m512 scale =
+                _mm512_fmadd_ps(_mm512_set1_ps(da[i]), _mm512_loadu_ps(db + j), zero);
+
+            _mm512_storeu_ps(sum + at, _mm512_fmadd_ps(_mm512_loadu_ps(tile + at), scale,
+                                                       load_or_zero(sum + at, first)));
+        }
+    }
+}
+
+static inline __mmask16 lanes(size_t n)
+{
+    return n >= WIDTH ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1u);
+}
+
+void plumb_micro_store_avx512(const float *tile, float *c, size_t ldc, size_t rows,
+                              size_t cols, bool accumulate)
+{
+    const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000));
+
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < cols; j += WIDTH) {
+            const __mmask16 mask = lanes(cols - j);
+            float *to = c + i * ldc + j;
+            __m512 x = _mm512_loadu_ps(tile + i * NR + j);
+
+            if (accumulate)
+                x = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), x);
+            const __mmask16 unordered = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+            _mm512_mask_storeu_ps(to, mask, _mm512_mask_mov_ps(x, unordered, nan));
+        }
+    }
+}
+
+/* Sixteen codes to fp32.  The 8-bit formats go through fp16, whose conversion is exact and
+ * ignores denormals-are-zero: E5M2 is the upper half of an fp16, E4M3 is one of 2^-8 times
+ * the value (its NaN gets the exponent of a NaN first).
+ */
+static inline __m512 decode(plumb_format format, const void *codes, size_t i,
+                            __mmask16 mask)
+{
+    if (format == PLUMB_FP32)
+        return _mm512_maskz_loadu_ps(mask, (const float *)codes + i);
+    if (format == PLUMB_BF16) {
+        const __m256i x = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)codes + i);
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+    }
+    const __m256i x =
+        _mm256_cvtepu8_epi16(_mm_maskz_loadu_epi8(mask, (const uint8_t *)codes + i));
+    if (format == PLUMB_E5M2)
+        return _mm512_cvtph_ps(_mm256_slli_epi16(x, 8));
+
+    const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7f));
+    const __m256i sign = _mm256_slli_epi16(_mm256_andnot_si256(magnitude, x), 8);
+    const __m256i nan = _mm256_and_si256(
+        _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f)), _mm256_set1_epi16(0x7c00));
+    const __m256i half =
+        _mm256_or_si256(_mm256_or_si256(sign, nan), _mm256_slli_epi16(magnitude, 7));
+    return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256));
+}
+
+static inline void copy(plumb_format format, const void *codes, size_t ld, size_t rows,
+                        size_t cols, float *x, size_t stride)
+{
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t c = 0; c < cols; c += WIDTH) {
+            const __mmask16 mask = lanes(cols - c);
+
+            _mm512_mask_storeu_ps(x + r * stride + c, mask,
+                                  decode(format, codes, r * ld + c, mask));
+        }
+    }
+}
+
+/* Transposes 16 x 16: pairs, quads, then 128-bit quarters twice. */
+static inline void transpose(__m512 v[WIDTH])
+{
+    __m512 t[WIDTH];
+
+#pragma GCC unroll 4
+    for (size_t i = 0; i < WIDTH; i += 4) {
+        const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(v[i], v[i + 1]));
+        const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(v[i], v[i + 1]));
+        const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(v[i + 2], v[i + 3]));
+        const __m512d d = _mm512_castps_pd(_mm512_unpackhi_ps(v[i + 2], v[i + 3]));
+
+        t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        const __m512 a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
+        const __m512 b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+        const __m512 c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+
+        v[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        v[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
+
+static inline void turn(plumb_format format, const void *codes, size_t ld, size_t rows,
+                        size_t cols, float *x, size_t stride)
+{
+    const __mmask16 row_mask = lanes(rows);
+
+    for (size_t c = 0; c < cols; c += WIDTH) {
+        const __mmask16 mask = lanes(cols - c);
+        __m512 v[WIDTH];
+
+#pragma GCC unroll 16
+        for (size_t r = 0; r < WIDTH; r++)
+            v[r] = r < rows ? decode(format, codes, r * ld + c, mask) : _mm512_setzero_ps();
+        transpose(v);
+        for (size_t i = 0; i < WIDTH && c + i < cols; i++)
+            _mm512_mask_storeu_ps(x + (c + i) * stride, row_mask, v[i]);
+    }
+}
+
+void plumb_micro_copy_avx512(plumb_format format, const void *codes, size_t ld, size_t rows,
+                             size_t cols, float *x, size_t stride)
+{
+    if (format == PLUMB_FP32)
+        copy(PLUMB_FP32, codes, ld, rows, cols, x, stride);
+    else if (format == PLUMB_BF16)
+        copy(PLUMB_BF16, codes, ld, rows, cols, x, stride);
+    else if (format == PLUMB_E4M3)
+        copy(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
+    else
+        copy(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+}
+
+void plumb_micro_turn_avx512(plumb_format format, const void *codes, size_t ld, size_t rows,
+                             size_t cols, float *x, size_t stride)
+{
+    if (format == PLUMB_FP32)
+        turn(PLUMB_FP32, codes, ld, rows, cols, x, stride);
+    else if (format == PLUMB_BF16)
+        turn(PLUMB_BF16, codes, ld, rows, cols, x, stride);
+    else if (format == PLUMB_E4M3)
+        turn(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
+    else
+        turn(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+}
+#endif

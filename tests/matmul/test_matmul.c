@@ -1,0 +1,477 @@
+/* Every micro-kernel against the oracle, bit for bit.
+ *
+ * Random products of all formats, orientations, grains and awkward sizes, with operands
+ * that are plain, or hostile (infinities, NaN, subnormals, huge), or such that products and
+ * sums lie at the edge of flushing, 2^-126.
+ */
+#include "matmul/micro.h"
+#include "oracle.h"
+
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+static uint64_t state = 1;
+
+static uint32_t bits32(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 32) ^ (uint32_t)(state >> 17);
+}
+
+static size_t below(size_t n)
+{
+    return bits32() % n;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t to_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static uint32_t with_exponent(uint32_t bits, uint32_t field)
+{
+    return (bits & 0x807fffffu) | field << 23;
+}
+
+enum mood { PLAIN, HOSTILE, EDGE, CANCEL, MOODS };
+
+/* The bits of an fp32 operand in the given mood. */
+static uint32_t draw(enum mood mood)
+{
+    const uint32_t bits = bits32();
+
+    switch (mood) {
+    case HOSTILE:
+        return bits % 8 == 0 ? (bits32() & 0x80000000u) | 0x7f800000u | (bits32() % 3) << 20
+                             : bits32();
+    case EDGE: /* products of 2^-63 and 2^-63: 2^-126 give or take */
+        if (bits % 4 == 0)
+            return with_exponent((bits & 0x80000000u) |
+                                     (bits32() % 3 == 0 ? 0x7fffffu : 0) | bits32() % 2,
+                                 63 + bits32() % 3);
+        return with_exponent(bits32(), 62 + bits32() % 4);
+    case CANCEL:
+        return with_exponent(bits & 0x80000000u, 126 + bits32() % 3);
+    case PLAIN:
+    default:
+        return with_exponent(bits, 120 + bits32() % 12);
+    }
+}
+
+static size_t scale_count(const plumb_quantized *q)
+{
+    const size_t down = (q->rows + 127) / 128, across = (q->cols + 127) / 128;
+
+    if (q->grain == PLUMB_GRAIN_TENSOR)
+        return 1;
+    if (q->grain == PLUMB_GRAIN_128X128)
+        return down * across;
+    return q->along_rows ? down * q->cols : q->rows * across;
+}
+
+/* Allocated to the byte, so that the sanitizer sees a read past the last code. */
+static void fill(plumb_quantized *q, enum mood mood)
+{
+    const size_t n = q->rows == 0 ? 0 : (q->rows - 1) * q->ld + q->cols;
+    const size_t bytes = q->format == PLUMB_FP32 ? 4 : q->format == PLUMB_BF16 ? 2 : 1;
+    unsigned char *codes = malloc(n * bytes + (n == 0));
+
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = draw(mood);
+
+        if (bytes == 4)
+            memcpy(codes + 4 * i, &bits, 4);
+        else if (bytes == 2)
+            memcpy(codes + 2 * i, &(uint16_t){(uint16_t)(bits >> 16)}, 2);
+        else if (mood == HOSTILE)
+            codes[i] = (unsigned char)bits32();
+        else
+            codes[i] = (unsigned char)(bits32() % 0x60 | (bits & 0x80u));
+    }
+    q->codes = codes;
+}
+
+static void fill_scales(plumb_quantized *q, enum mood mood)
+{
+    const size_t n = scale_count(q);
+
+    q->d = malloc((n + (n == 0)) * sizeof *q->d);
+    for (size_t i = 0; i < n; i++) {
+        q->d[i] = from_bits(with_exponent(bits32() & 0x7fffffffu, 122 + bits32() % 8));
+        if (mood == HOSTILE && below(4) == 0)
+            q->d[i] = from_bits(below(3) == 0 ? 0x7f800000u : bits32() % 0x01000000u);
+        if (mood == EDGE)
+            q->d[i] = ldexpf(q->d[i], -40);
+    }
+}
+
+static plumb_operand draw_operand(size_t outer, size_t depth, enum mood mood,
+                                  plumb_quantized *q)
+{
+    const bool transposed = below(2) == 1;
+    const int grain = (int)below(5);
+
+    *q = (plumb_quantized){.format = (plumb_format)below(PLUMB_FORMAT_COUNT),
+                           .rows = transposed ? depth : outer,
+                           .cols = transposed ? outer : depth,
+                           .along_rows = transposed};
+    q->ld = q->cols + (below(2) == 1 ? below(9) : 0);
+    q->grain = grain == 4 ? PLUMB_GRAIN_TENSOR : (plumb_grain)(grain % 3);
+    fill(q, mood);
+    if (grain > 0)
+        fill_scales(q, mood);
+    return (plumb_operand){q, transposed};
+}
+
+static bool may_run(const plumb_micro *micro)
+{
+    return (micro->cpu & ~plumb_cpu_flags()) == 0;
+}
+
+static uint32_t canonical(float x)
+{
+    return isnan(x) ? 0x7fc00000u : to_bits(x);
+}
+
+static const float untouched = 12345.0f;
+
+/* One product on one micro-kernel: the tile has the expected bits, all else is untouched. */
+static void compare(const plumb_micro *micro, const plumb_operand *a,
+                    const plumb_operand *b, size_t m, size_t n, size_t k,
+                    const plumb_tile *tile, bool accumulate, const float *want,
+                    const char *what)
+{
+    const size_t ldc = n + 3, bytes = plumb_matmul_workspace_bytes(m, n, k);
+    unsigned char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    float *c = malloc((m * ldc + 1) * sizeof *c);
+    plumb_error why = {0};
+    const plumb_tile all = {0, m, 0, n};
+    const plumb_tile *in = tile->row_end > 0 || tile->col_end > 0 ? tile : &all;
+
+    memset(workspace, 0xff, bytes);
+    workspace[bytes] = 0x5a;
+    for (size_t i = 0; i < m * ldc; i++)
+        c[i] = untouched;
+    CHECK_OK(plumb_matmul_with(micro, a, b, c, ldc, accumulate, *tile, workspace, &why),
+             why);
+    CHECK(workspace[bytes] == 0x5a, "%s wrote past its workspace", micro->name);
+    for (size_t i = 0; i < m * ldc; i++) {
+        const size_t row = i / ldc, col = i % ldc;
+        const bool inside =
+            row >= in->row && row < in->row_end && col >= in->col && col < in->col_end;
+        const float due = !inside      ? untouched
+                          : k == 0     ? (accumulate ? untouched : 0)
+                          : accumulate ? oracle_fma(untouched, 1, want[row * n + col])
+                                       : want[row * n + col];
+
+        CHECK(to_bits(c[i]) == canonical(due),
+              "%s %s m=%zu n=%zu k=%zu: c[%zu, %zu] = %a (%08x), want %a", micro->name,
+              what, m, n, k, row, col, (double)c[i], to_bits(c[i]), (double)due);
+    }
+    free(c);
+    free(workspace);
+}
+
+static void describe(char text[160], const plumb_operand *a, const plumb_operand *b,
+                     enum mood mood)
+{
+    snprintf(
+        text, 160, "mood %d, formats %d %d, transposed %d %d, grains %d %d, scales %d %d",
+        mood, a->matrix->format, b->matrix->format, a->transposed, b->transposed,
+        a->matrix->grain, b->matrix->grain, a->matrix->d != NULL, b->matrix->d != NULL);
+}
+
+static void one_product(void)
+{
+    static const size_t depths[] = {0, 1, 2, 31, 32, 33, 64, 127, 128, 129, 255, 257, 300};
+    static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 33, 40};
+    const size_t m = 1 + below(14), n = widths[below(sizeof widths / sizeof *widths)];
+    const size_t k = depths[below(sizeof depths / sizeof *depths)];
+    const enum mood mood = (enum mood)below(MOODS);
+    const bool accumulate = below(3) == 0;
+    plumb_quantized qa, qb;
+    const plumb_operand a = draw_operand(m, k, mood, &qa),
+                        b = draw_operand(n, k, mood, &qb);
+    plumb_tile tile = {0};
+    float *want = malloc(m * n * sizeof *want);
+    char what[160];
+
+    if (below(3) == 0) {
+        tile.row = below(m);
+        tile.row_end = tile.row + 1 + below(m - tile.row);
+        tile.col = below(n);
+        tile.col_end = tile.col + 1 + below(n - tile.col);
+    }
+    for (size_t i = 0; i < m * n; i++)
+        want[i] = oracle_element(&a, &b, i / n, i % n);
+    describe(what, &a, &b, mood);
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        if (may_run(&plumb_micros[i]))
+            compare(&plumb_micros[i], &a, &b, m, n, k, &tile, accumulate, want, what);
+    }
+    free(want);
+    free(qa.codes);
+    free(qa.d);
+    free(qb.codes);
+    free(qb.d);
+}
+
+static void random_products(void)
+{
+    for (int i = 0; i < 700; i++)
+        one_product();
+    check_done("random products against the oracle");
+}
+
+/* Sizes past every blocking limit: fast kernels against the reference kernel everywhere,
+ * the reference against the oracle here and there.
+ */
+static void large_product(bool transposed, plumb_grain grain)
+{
+    enum { M = 205, N = 397, K = 289 };
+    plumb_quantized qa, qb;
+    const plumb_tile everything = {0};
+    float *ref = malloc(M * N * sizeof *ref), *c = malloc(M * N * sizeof *c);
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(M, N, K));
+    plumb_error why = {0};
+
+    qa = (plumb_quantized){
+        PLUMB_E4M3,         grain, transposed, transposed ? K : M, transposed ? M : K,
+        transposed ? M : K, NULL,  NULL};
+    qb = (plumb_quantized){
+        PLUMB_BF16,         grain, transposed, transposed ? K : N, transposed ? N : K,
+        transposed ? N : K, NULL,  NULL};
+    fill(&qa, PLAIN);
+    fill(&qb, PLAIN);
+    fill_scales(&qa, PLAIN);
+    fill_scales(&qb, PLAIN);
+    const plumb_operand a = {&qa, transposed}, b = {&qb, transposed};
+
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        float *to = i == 0 ? ref : c;
+
+        if (!may_run(&plumb_micros[i]))
+            continue;
+        CHECK_OK(plumb_matmul_with(&plumb_micros[i], &a, &b, to, N, false, everything,
+                                   workspace, &why),
+                 why);
+        CHECK(memcmp(ref, to, M * N * sizeof *ref) == 0, "%s differs from the reference",
+              plumb_micros[i].name);
+    }
+    for (int i = 0; i < 300; i++) {
+        const size_t row = below(M), col = below(N);
+        const float due = oracle_element(&a, &b, row, col);
+
+        CHECK(to_bits(ref[row * N + col]) == to_bits(due), "c[%zu, %zu] = %a, want %a", row,
+              col, (double)ref[row * N + col], (double)due);
+    }
+    free(qa.codes), free(qa.d), free(qb.codes), free(qb.d);
+    free(ref), free(c), free(workspace);
+}
+
+/* a * b + c of one element, through the whole function: K = 3 with c = c * 1 first. */
+static float element_of(const plumb_micro *micro, const float *x, const float *y, size_t k)
+{
+    plumb_quantized qx = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k, k, (void *)x, NULL};
+    plumb_quantized qy = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k, k, (void *)y, NULL};
+    const plumb_operand a = {&qx, false}, b = {&qy, false};
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(1, 1, k));
+    float c = untouched;
+
+    CHECK(plumb_matmul_with(micro, &a, &b, &c, 1, false, (plumb_tile){0}, workspace,
+                            NULL) == PLUMB_OK,
+          "%s failed", micro->name);
+    free(workspace);
+    return c;
+}
+
+typedef struct worked {
+    const char *what;
+    size_t k;
+    float x[4], y[4];
+    float want;
+} worked;
+
+/* Worked by hand.  u = 2^-23. */
+static const worked cases[] = {
+    {"just above 2^-126, rounds to it", 1, {0x1.000002p-63f}, {0x1.fffffep-64f}, 0x1p-126f},
+    {"(1 - u/2)^2 2^-126 rounds to (1 - u) 2^-126: flushed",
+     1,
+     {0x1.fffffep-64f},
+     {0x1.fffffep-64f},
+     0.0f},
+    {"(1 - u^2) 2^-126 is above the tie: stays",
+     1,
+     {0x1.000002p-63f},
+     {0x1.fffffcp-64f},
+     0x1p-126f},
+    {"2^-126 - 2^-151 is the tie, goes to even: stays",
+     3,
+     {0x1p-126f, 0, 0x1p-75f},
+     {1, 0, -0x1p-76f},
+     0x1p-126f},
+    {"2^-161 below the tie: flushed",
+     3,
+     {0x1p-126f, 0, 0x1.004p-75f},
+     {1, 0, -0x1p-76f},
+     0.0f},
+    {"the same below zero", 3, {-0x1p-126f, 0, 0x1.004p-75f}, {1, 0, 0x1p-76f}, 0.0f},
+    {"an operand below 2^-126 is zero", 1, {0x1.fffffcp-127f}, {0x1p100f}, 0.0f},
+    {"2^24 + 1 loses the 1 in the even chain, the odd chain keeps its own",
+     4,
+     {0x1p24f, 1, 1, 1},
+     {1, 1, 1, 1},
+     0x1p24f + 2},
+    {"fused: 2^24 + 2 + (1 + 2^-20)(1 - 2^-20) is below the tie",
+     3,
+     {0x1.000002p24f, 0, 0x1.00001p0f},
+     {1, 0, 0x1.ffffep-1f},
+     0x1.000002p24f},
+    {"infinity minus infinity", 3, {INFINITY, 0, INFINITY}, {1, 0, -1}, NAN},
+    {"zero times infinity", 1, {0}, {-INFINITY}, NAN},
+    {"overflow", 3, {0x1p127f, 0, 0x1p127f}, {1, 0, 1}, INFINITY},
+    {"a sum starts from +0, so -0 alone becomes +0", 1, {-0.0f}, {1}, 0.0f},
+};
+
+static void worked_cases(void)
+{
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        for (size_t j = 0; may_run(&plumb_micros[i]) && j < sizeof cases / sizeof *cases;
+             j++) {
+            const worked *w = &cases[j];
+            const float got = element_of(&plumb_micros[i], w->x, w->y, w->k);
+
+            CHECK(to_bits(got) == canonical(w->want), "%s, %s: %a (%08x), want %a",
+                  plumb_micros[i].name, w->what, (double)got, to_bits(got),
+                  (double)w->want);
+        }
+    }
+    check_done("cases worked by hand");
+}
+
+/* E4M3 products are multiples of 2^-18: whole numbers in the sum below, which stays exact
+ * as long as it has no more than 24 bits, whatever the order.
+ */
+static void exact_sums(void)
+{
+    enum { K = 40 };
+    uint8_t x[K], y[K];
+    plumb_quantized qx = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, x, NULL};
+    plumb_quantized qy = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, y, NULL};
+    const plumb_operand a = {&qx, false}, b = {&qy, false};
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(1, 1, K));
+
+    for (int trial = 0; trial < 200; trial++) {
+        int64_t sum = 0;
+        float c = 0;
+
+        for (size_t k = 0; k < K; k++) {
+            const int p = (int)below(15), q = (int)below(15); /* p * 2^-9, exactly a code */
+            const int sx = below(2) == 0 ? 1 : -1;
+
+            x[k] = (uint8_t)((p < 8 ? p : 8 + p - 8) | (sx < 0 ? 0x80 : 0));
+            y[k] = (uint8_t)q;
+            sum += (int64_t)sx * p * q;
+        }
+        CHECK(plumb_matmul(&a, &b, &c, 1, false, (plumb_tile){0}, workspace, NULL) ==
+                  PLUMB_OK,
+              "failed");
+        CHECK((double)c == ldexp((double)sum, -18), "sum %a, want %lld * 2^-18", (double)c,
+              (long long)sum);
+    }
+    free(workspace);
+    check_done("E4M3 sums against integers");
+}
+
+static void refusals(void)
+{
+    float x[6] = {0}, d[6] = {1, 1, 1, 1, 1, 1}, c[4] = {untouched, untouched};
+    plumb_quantized q23 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 3, 3, x, NULL};
+    plumb_quantized q22 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL};
+    plumb_quantized rows = {PLUMB_FP32, PLUMB_GRAIN_1X128, true, 2, 2, 2, x, d};
+    plumb_quantized narrow = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 1, x, NULL};
+    plumb_quantized odd = {(plumb_format)77, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL};
+    const plumb_operand a = {&q22, false}, differs = {&q23, false}, along = {&rows, false},
+                        thin = {&narrow, false}, unknown = {&odd, false};
+    const plumb_tile all = {0}, outside = {0, 3, 0, 2}, backwards = {1, 0, 0, 2};
+    _Alignas(64) static unsigned char workspace[1 << 16];
+
+    CHECK(plumb_matmul(&a, &differs, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "K");
+    CHECK(plumb_matmul(&along, &a, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "blocks across K");
+    CHECK(plumb_matmul(&a, &thin, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "ld");
+    CHECK(plumb_matmul(&a, &a, c, 1, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "ldc");
+    CHECK(plumb_matmul(&a, &a, c, 2, false, outside, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "tile outside");
+    CHECK(plumb_matmul(&a, &a, c, 2, false, backwards, workspace, NULL) == PLUMB_BAD_SHAPE,
+          "tile backwards");
+    CHECK(plumb_matmul(&unknown, &a, c, 2, false, all, workspace, NULL) == PLUMB_BAD_FORMAT,
+          "format");
+    CHECK(c[0] == untouched && c[1] == untouched, "C touched by a refused product");
+    check_done("refusals");
+}
+
+/* The caller's rounding and flushing modes neither matter nor change. */
+static void caller_mode(void)
+{
+#if defined(__x86_64__)
+    const unsigned before = _mm_getcsr();
+
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        const float x[3] = {0x1p24f, 0, 1}, y[3] = {1, 0, 1.5f};
+
+        if (!may_run(&plumb_micros[i]))
+            continue;
+        _mm_setcsr(0xffc0 & ~0x1000u); /* toward zero, FTZ, DAZ; one exception unmasked */
+        const float c = element_of(&plumb_micros[i], x, y, 3);
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        CHECK(after == (0xffc0 & ~0x1000u), "%s left MXCSR %04x", plumb_micros[i].name,
+              after);
+        CHECK(c == 0x1p24f + 2, "%s in the caller's rounding: %a", plumb_micros[i].name,
+              (double)c);
+    }
+    check_done("the caller's modes");
+#else
+    check_skip("the caller's modes", "no MXCSR here");
+#endif
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        if (!may_run(&plumb_micros[i]))
+            check_skip(plumb_micros[i].name, "this CPU cannot run it");
+    }
+    worked_cases();
+    exact_sums();
+    random_products();
+    large_product(false, PLUMB_GRAIN_TENSOR);
+    large_product(true, PLUMB_GRAIN_TENSOR);
+    large_product(false, PLUMB_GRAIN_1X128);
+    large_product(true, PLUMB_GRAIN_128X128);
+    check_done("sizes past the blocking limits");
+    refusals();
+    caller_mode();
+    return check_exit();
+}
