@@ -82,5 +82,55 @@ refuses tidy "trailing blank" src/base/size.c 'int x; '
 refuses tidy "a path of one machine" tests/base/new.c '/* x */\nchar x[] = "/ho''me/me/x";'
 refuses tidy "a path of one machine" tests/base/new.sh 'cd /wo''rk/main'
 refuses tidy "a path of one machine" tests/base/new.c '/* x */\nchar x[] = "/t''mp/x";'
+
+# header NAME TEXT: include/plumb/format.h with TEXT at its end does not compile alone.
+header() {
+    fresh
+    printf '%b\n' "$2" >>"$copy/tree/include/plumb/format.h"
+    if PLUMB_SOURCE_DIR=$copy/tree sh "$root/tests/house/headers.sh" >"$copy/out" 2>&1; then
+        result "not ok" "headers passed: $1"
+    else
+        result ok "headers refuses: $1"
+    fi
+}
+header "a type from a header that is not included" 'extern FILE *x;'
+header "no guard" 'struct twice { int x; };'
+if command -v c++ >/dev/null; then
+    header "a word of C++" 'extern int class;'
+fi
+
+# archive NAME CALLER OTHER: two archives; one object in CALLER calls the function NAME.
+archive() {
+    rm -f "$copy"/*.a
+    printf 'void %s(void);\nvoid plumb_f(void);\nvoid plumb_f(void) { %s(); }\n' "$1" "$1" \
+        >"$copy/f.c"
+    cc -w -fno-builtin -c "$copy/f.c" -o "$copy/f.o"
+    printf 'int plumb_nothing;\n' >"$copy/g.c"
+    cc -c "$copy/g.c" -o "$copy/g.o"
+    ar rc "$copy/$2" "$copy/f.o"
+    ar rc "$copy/$3" "$copy/g.o"
+}
+archive memcpy libplumb.a libplumbrun.a
+if sh "$root/tests/house/symbols.sh" "$copy" >"$copy/out"; then
+    result ok "symbols passes with memcpy"
+else
+    result "not ok" "symbols refuses memcpy"
+fi
+for name in fopen open printf getenv pthread_create GOMP_parallel exit abort time expf sinf; do
+    archive "$name" libplumb.a libplumbrun.a
+    if sh "$root/tests/house/symbols.sh" "$copy" >"$copy/out"; then
+        result "not ok" "symbols passed with $name in libplumb"
+    else
+        result ok "symbols refuses $name in libplumb"
+    fi
+done
+for name in exp powf cos log2f tanh; do
+    archive "$name" libplumbrun.a libplumb.a
+    if sh "$root/tests/house/symbols.sh" "$copy" >"$copy/out"; then
+        result "not ok" "symbols passed with $name in libplumbrun"
+    else
+        result ok "symbols refuses $name in libplumbrun"
+    fi
+done
 echo "1..$number"
 [ "$failures" -eq 0 ]
