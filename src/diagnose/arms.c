@@ -1,0 +1,338 @@
+/* Asking for a run: the question becomes a request, the run is watched, and what came of it is
+ * kept for the verdict.  Whatever a trainer does is an answer; only plumb's own trouble is an
+ * error.
+ */
+#include "diagnose/experiment.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/cost.h"
+
+void plumb_describe_failure(const plumb_failure *failure, char *text, size_t size)
+{
+    const long long step = (long long)failure->step;
+
+    switch (failure->predicate) {
+    case PLUMB_FAILS_NOT:
+        snprintf(text, size, "does not fail");
+        break;
+    case PLUMB_FAILS_NONFINITE:
+        snprintf(text, size, "fails at step %lld: a value is not finite", step);
+        break;
+    case PLUMB_FAILS_RISE:
+        snprintf(
+            text, size,
+            "fails at step %lld: the smoothed loss, %.3f, is more than %.3f, which is its "
+            "own minimum and the allowed rise",
+            step, failure->value, failure->threshold);
+        break;
+    case PLUMB_FAILS_ENTROPY:
+        snprintf(
+            text, size,
+            "fails at step %lld: the smoothed loss, %.3f, is still above the %.3f nats of "
+            "guessing by frequency",
+            step, failure->value, failure->threshold);
+        break;
+    case PLUMB_FAILS_GAP:
+        snprintf(
+            text, size,
+            "fails at step %lld: the smoothed gap to the bf16 twin, %+.3f nats, is outside "
+            "the band of %.3f",
+            step, failure->value, failure->threshold);
+        break;
+    }
+}
+
+void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size)
+{
+    char message[300];
+
+    plumb_printable(outcome->message, message, sizeof message);
+    if (outcome->failure.predicate != PLUMB_FAILS_NOT)
+        plumb_describe_failure(&outcome->failure, text, size);
+    else if (outcome->end == PLUMB_END_REACHED)
+        snprintf(text, size, "does not fail up to step %lld",
+                 (long long)outcome->last_step);
+    else if (message[0] != 0)
+        snprintf(text, size, "%s after step %lld: %s", plumb_end_name(outcome->end),
+                 (long long)outcome->last_step, message);
+    else
+        snprintf(text, size, "%s after step %lld", plumb_end_name(outcome->end),
+                 (long long)outcome->last_step);
+}
+
+bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome)
+{
+    if (outcome->failure.predicate != PLUMB_FAILS_NOT)
+        return false;
+    if (outcome->last_step >= x->horizon && outcome->last_step > 0)
+        return true;
+    /* A trainer that ends its own schedule early, and cleanly, past the old failure. */
+    return (outcome->end == PLUMB_END_REACHED ||
+            (outcome->end == PLUMB_END_DIED && outcome->exit_status == 0)) &&
+           outcome->last_step > x->failure.decided && outcome->last_step > 0;
+}
+
+/* --- telling the caller -------------------------------------------------------------- */
+
+static double seconds_per_step(const plumb_experiment *x)
+{
+    double seconds = 0;
+    int64_t steps = 0;
+
+    for (size_t i = 0; i < x->record_count; i++) {
+        seconds += x->records[i].seconds;
+        steps += x->records[i].steps_run;
+    }
+    return steps > 0 ? seconds / (double)steps : (double)NAN;
+}
+
+typedef struct watched {
+    plumb_experiment *x;
+    const plumb_question *question;
+} watched;
+
+static bool tell(plumb_experiment *x, const plumb_progress *progress)
+{
+    return x->progress == NULL || x->progress(x->progress_context, progress);
+}
+
+static bool watch(void *context, const plumb_arm *arm, const plumb_history *history,
+                  double seconds)
+{
+    const watched *w = context;
+    plumb_experiment *x = w->x;
+    const int64_t step =
+        history->count > 0 ? history->at[history->count - 1].step : w->question->start_step;
+    const int64_t horizon = x->horizon > 0 ? x->horizon : x->look_to;
+    const double rate = seconds_per_step(x);
+    const double rest = (double)(w->question->stop_at - step) +
+                        (double)x->arms_left * (double)(horizon - x->start_step);
+    const plumb_progress progress = {.kind = PLUMB_PROGRESS_RUNNING,
+                                     .label = arm->label,
+                                     .step = step,
+                                     .steps = w->question->stop_at,
+                                     .seconds = seconds,
+                                     .seconds_left = isnan(rate) ? -1 : rest * rate};
+
+    return tell(x, &progress);
+}
+
+static plumb_status tell_end(plumb_experiment *x, const plumb_record *record,
+                             plumb_error *why)
+{
+    const plumb_progress progress = {.kind = PLUMB_PROGRESS_DONE,
+                                     .text = record->text,
+                                     .label = record->label,
+                                     .step = record->last_step,
+                                     .steps = record->stop_at,
+                                     .seconds = record->seconds,
+                                     .seconds_left = -1,
+                                     .reused = record->reused};
+
+    if (!tell(x, &progress))
+        return plumb_fail(why, PLUMB_INTERRUPTED, "interrupted");
+    return PLUMB_OK;
+}
+
+/* --- the request ------------------------------------------------------------------------ */
+
+static plumb_status make_request(const plumb_experiment *x, const plumb_question *q,
+                                 plumb_request *request, plumb_error *why)
+{
+    const plumb_diagnose_settings *s = x->settings;
+
+    plumb_request_init(request);
+    request->has_seed = s->has_seed || q->seed_shift > 0;
+    request->seed = (s->has_seed ? s->seed : 1) + q->seed_shift;
+    request->has_data_seed = s->has_seed;
+    request->data_seed = s->data_seed;
+    request->stop_at = q->stop_at;
+    request->has_micro_order = q->micro_order > 0;
+    request->micro_order = q->micro_order;
+    request->lr_scale = q->lr_scale > 0 ? q->lr_scale : 1;
+    if (q->sensors && x->offers_observe)
+        request->observe_every = s->observe_every > 0 ? s->observe_every : 1;
+    if (q->start != NULL && (request->start = plumb_text("%s", q->start)) == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
+    if (q->checkpoint_count > 0 && x->offers_checkpoint) {
+        request->checkpoint_at =
+            malloc(q->checkpoint_count * sizeof *request->checkpoint_at);
+        if (request->checkpoint_at == NULL)
+            return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
+        memcpy(request->checkpoint_at, q->checkpoint_at,
+               q->checkpoint_count * sizeof *request->checkpoint_at);
+        request->checkpoint_count = q->checkpoint_count;
+    }
+    return PLUMB_OK;
+}
+
+/* --- the record --------------------------------------------------------------------------- */
+
+static char *command_of(const plumb_experiment *x, const plumb_question *q,
+                        const plumb_request *request, const char *id)
+{
+    char policy[4096] = "";
+
+    if (q->rules != NULL)
+        snprintf(policy, sizeof policy, "%s/runs/%s/policy.json", x->runner.directory, id);
+    return plumb_shell_line(request, q->rules != NULL ? policy : NULL,
+                            x->settings->command);
+}
+
+static plumb_status remember(plumb_experiment *x, const plumb_question *q,
+                             const plumb_request *request, const plumb_outcome *outcome,
+                             plumb_error *why)
+{
+    plumb_record *more = realloc(x->records, (x->record_count + 1) * sizeof *x->records);
+    char text[600];
+
+    if (more == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the list of runs");
+    x->records = more;
+    plumb_record *r = &x->records[x->record_count];
+
+    plumb_describe_end(outcome, text, sizeof text);
+    *r = (plumb_record){.phase = q->phase,
+                        .rules = q->rules != NULL ? json_incref(q->rules) : NULL,
+                        .seed = request->seed,
+                        .start_step = q->start_step,
+                        .last_step = outcome->last_step,
+                        .stop_at = q->stop_at,
+                        .end = outcome->end,
+                        .failure = outcome->failure,
+                        .gap = NAN,
+                        .seconds = outcome->seconds,
+                        .reused = outcome->reused};
+    memcpy(r->id, outcome->id, sizeof r->id);
+    r->id[sizeof r->id - 1] = 0;
+    r->steps_run = plumb_cost_steps(q->start_step, outcome->last_step);
+    if (q->seed_shift == 0 && x->twin.history.count > 0)
+        plumb_history_gap(&outcome->history, &x->twin.history, 0.9, 0, &r->gap);
+    r->label = plumb_text("%s", q->label);
+    r->text = plumb_text("%s", text);
+    r->command = command_of(x, q, request, r->id);
+    if (r->label == NULL || r->text == NULL) {
+        free(r->label);
+        free(r->text);
+        free(r->command);
+        json_decref(r->rules);
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the list of runs");
+    }
+    x->record_count++;
+    if (x->arms_left > 0)
+        x->arms_left--;
+    return tell_end(x, r, why);
+}
+
+/* Rows of the log that are no JSON are worth a sentence: they may be all there is. */
+static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
+                                   const plumb_outcome *outcome)
+{
+    char line[128];
+
+    if (outcome->history.bad_lines == 0)
+        return PLUMB_OK;
+    plumb_printable(outcome->history.bad_line, line, sizeof line);
+    return plumb_limit(
+        x,
+        "In \"%s\" %zu line(s) of metrics.jsonl were not a JSON object with step "
+        "and loss and were left out; the first is line %lld: %s",
+        q->label, outcome->history.bad_lines, (long long)outcome->history.bad_line_number,
+        line);
+}
+
+plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
+                       plumb_outcome *outcome, plumb_error *why)
+{
+    plumb_request request;
+    plumb_rules rules = {0};
+    plumb_predicates predicates = x->predicates;
+    watched context = {x, question};
+    plumb_status status = make_request(x, question, &request, why);
+
+    *outcome = (plumb_outcome){0};
+    if (status == PLUMB_OK && question->rules != NULL)
+        status = plumb_rules_from_json(question->rules, "rules of an arm", &rules, why);
+    if (status != PLUMB_OK)
+        goto done;
+    predicates.twin = question->paired;
+    predicates.band = question->paired != NULL ? x->band : 0;
+    const plumb_arm arm = {.label = question->label,
+                           .request = &request,
+                           .rules = rules.count > 0 ? &rules : NULL,
+                           .config_hash = x->declared ? x->declaration.config_hash : NULL,
+                           .repeat = question->repeat,
+                           .predicates = question->unjudged ? NULL : &predicates};
+
+    status = x->runner.run(x->runner.self, &arm, watch, &context, outcome, why);
+    if (status == PLUMB_OK)
+        status = remember(x, question, &request, outcome, why);
+    if (status == PLUMB_OK)
+        status = note_bad_lines(x, question, outcome);
+    if (status == PLUMB_OK)
+        status = plumb_verdict_save(x, why);
+done:
+    plumb_rules_free(&rules);
+    plumb_request_free(&request);
+    if (status != PLUMB_OK)
+        plumb_outcome_free(outcome);
+    return status;
+}
+
+/* --- arms of the search --------------------------------------------------------------------- */
+
+/* An arm whose batches differ, or that was refused or ignored, heals nothing and is said. */
+static plumb_status check_arm(plumb_experiment *x, const char *label,
+                              const plumb_outcome *outcome, bool *heals)
+{
+    bool by_hash;
+
+    if (outcome->end == PLUMB_END_REFUSED) {
+        *heals = false;
+        return plumb_limit(x, "The trainer refused \"%s\", so it was not tried.", label);
+    }
+    if (plumb_history_confounded(&outcome->history, &x->own.history) > 0) {
+        *heals = false;
+        return plumb_limit(
+            x, "\"%s\" saw other batches than the run: it counts for nothing.", label);
+    }
+    if (outcome->history.count > 0 &&
+        plumb_history_differ(&outcome->history, &x->own.history, &by_hash) == 0 && !*heals)
+        return plumb_limit(
+            x,
+            "\"%s\" gave the same numbers as the unchanged run on every common "
+            "step: the trainer ignored it, or it changes nothing.",
+            label);
+    return PLUMB_OK;
+}
+
+plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
+                           json_t *rules, bool *heals, plumb_failure *failure,
+                           plumb_error *why)
+{
+    plumb_outcome outcome;
+    const plumb_question question = {
+        .phase = phase,
+        .label = label,
+        .rules = rules,
+        .stop_at = x->horizon,
+        .start = x->start,
+        .start_step = x->start_step,
+        .paired = x->start != NULL ? &x->start_twin.history : &x->twin.history,
+    };
+    plumb_status status = plumb_ask(x, &question, &outcome, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    x->search_arms++;
+    *heals = plumb_survived(x, &outcome);
+    if (failure != NULL)
+        *failure = outcome.failure;
+    status = check_arm(x, label, &outcome, heals);
+    plumb_outcome_free(&outcome);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* The noise band: how far two healthy bf16 runs drift apart when only the order of their sums
+ * changes.  A gap inside it means nothing.  With the band known, a run that shows no failure of
+ * its own is compared with its twin.
+ */
+#include "diagnose/experiment.h"
+
+#include "diagnose/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { ORDERS = 2, SKIP = 5 };
+
+/* Nats.  Rounding in 8 bits itself moves a healthy run by a few hundredths. */
+static const double least_band = 0.05, band_without_measure = 0.1, safety = 3;
+
+static plumb_status measure(plumb_experiment *x, double *largest, bool *moved,
+                            plumb_error *why)
+{
+    json_t *rules = plumb_rules_everywhere("bf16");
+    plumb_status status = PLUMB_OK;
+
+    *largest = 0;
+    *moved = false;
+    for (uint64_t order = 1; order <= ORDERS && status == PLUMB_OK; order++) {
+        plumb_outcome outcome;
+        bool by_hash;
+        char label[48];
+
+        snprintf(label, sizeof label, "bf16 twin, other order of sums (%llu)",
+                 (unsigned long long)order);
+        const plumb_question question = {.phase = "band",
+                                         .label = label,
+                                         .rules = rules,
+                                         .stop_at = x->horizon,
+                                         .micro_order = order};
+
+        status = plumb_ask(x, &question, &outcome, why);
+        if (status != PLUMB_OK)
+            break;
+        double last;
+        const double gap =
+            plumb_history_gap(&outcome.history, &x->twin.history, 0.9, SKIP, &last);
+
+        if (plumb_survived(x, &outcome) && isfinite(gap)) {
+            *largest = gap > *largest ? gap : *largest;
+            *moved |=
+                plumb_history_differ(&outcome.history, &x->twin.history, &by_hash) != 0;
+        }
+        plumb_outcome_free(&outcome);
+    }
+    json_decref(rules);
+    return status;
+}
+
+static plumb_status set_band(plumb_experiment *x, plumb_error *why)
+{
+    double largest;
+    bool moved;
+
+    if (x->settings->band > 0) {
+        x->band = x->settings->band;
+        snprintf(x->band_text, sizeof x->band_text, "%.3f nats, as asked", x->band);
+        return PLUMB_OK;
+    }
+    x->band = band_without_measure;
+    if (!x->offers_micro_order) {
+        snprintf(
+            x->band_text, sizeof x->band_text,
+            "%.3f nats, an assumption: the trainer cannot change the order of its sums",
+            x->band);
+        return plumb_limit(x, "The noise band of %.2f nats is assumed, not measured.",
+                           x->band);
+    }
+    const plumb_status status = measure(x, &largest, &moved, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (!moved) {
+        snprintf(x->band_text, sizeof x->band_text,
+                 "%.3f nats, an assumption: another order of micro-batches changed nothing",
+                 x->band);
+        return plumb_limit(x,
+                           "The noise band of %.2f nats is assumed: another order of "
+                           "micro-batches changed nothing (one micro-batch a step?).",
+                           x->band);
+    }
+    x->band = safety * largest > least_band ? safety * largest : least_band;
+    x->band_is_measured = true;
+    snprintf(
+        x->band_text, sizeof x->band_text,
+        "%.3f nats: %g times the largest smoothed gap (%.4f) between %d orders of the same "
+        "bf16 sums, at least %.2f",
+        x->band, safety, largest, ORDERS + 1, least_band);
+    return PLUMB_OK;
+}
+
+static plumb_status judge_gap(plumb_experiment *x)
+{
+    plumb_predicates predicates = x->predicates;
+
+    predicates.twin = &x->twin.history;
+    predicates.band = x->band;
+    const plumb_failure failure = plumb_history_judge(&x->own.history, &predicates);
+
+    if (failure.predicate == PLUMB_FAILS_NOT) {
+        double last = NAN;
+        const double largest =
+            plumb_history_gap(&x->own.history, &x->twin.history, 0.9, SKIP, &last);
+
+        return plumb_settle(
+            x, "healthy", 0,
+            "Healthy up to step %lld: the smoothed gap to the bf16 twin is "
+            "%+.4f nats at the end and at most %.4f; a lasting gap over %.3f "
+            "would have been called a failure.",
+            (long long)x->own.last_step, last, largest, x->band);
+    }
+    char text[400];
+
+    x->failure = failure;
+    x->own.failure = failure;
+    if (x->record_count > 1) /* the own run's record, so that the table shows it */
+        x->records[1].failure = failure;
+    x->horizon =
+        plumb_cost_horizon(failure.step, failure.decided, x->settings->margin, x->look_to);
+    plumb_describe_failure(&failure, text, sizeof text);
+    return plumb_state(x, "compared", "The run %s.", text);
+}
+
+plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)
+{
+    plumb_status status =
+        plumb_question_now(x, why, "How far do two healthy runs drift apart?");
+
+    if (status == PLUMB_OK)
+        status = set_band(x, why);
+    if (status == PLUMB_OK && x->failure.predicate == PLUMB_FAILS_NOT)
+        status = judge_gap(x);
+    return status;
+}

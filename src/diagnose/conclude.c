@@ -1,0 +1,180 @@
+/* What moved first, and the last sentence: class, place, mechanism, fix and what it survived. */
+#include "diagnose/experiment.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what moved first ------------------------------------------------------------------------ */
+
+static bool fix_changes_format(const plumb_experiment *x)
+{
+    const plumb_trial same[] = {PLUMB_TRIAL_CURRENT, PLUMB_TRIAL_SATURATE};
+
+    for (size_t i = 0; i < 2; i++)
+        if (x->trial_rules[same[i]] != NULL && x->fix.rules != NULL &&
+            json_equal(x->fix.rules, x->trial_rules[same[i]]))
+            return false;
+    return true;
+}
+
+static void describe_range(const plumb_movement *m, char *text, size_t size)
+{
+    if (isinf(m->most))
+        snprintf(text, size, "%.3g or more", m->least);
+    else if (!(m->least > 0))
+        snprintf(text, size, "at most %.3g", m->most);
+    else
+        snprintf(text, size, "%.3g to %.3g", m->least, m->most);
+}
+
+static plumb_status publish(plumb_experiment *x, const plumb_samples *own,
+                            const plumb_movement *m, bool culprit)
+{
+    char site[PLUMB_SITE_NAME], range[80], text[400];
+    const int64_t lead = x->failure.step - m->step;
+
+    plumb_printable(own->site_names[m->site], site, sizeof site);
+    describe_range(m, range, sizeof range);
+    snprintf(
+        text, sizeof text,
+        "%s of %s left its %s range (%s) at step %lld with %.3g, %lld steps before the "
+        "failure",
+        m->statistic, site, m->against_clean ? "healthy" : "allowed", range,
+        (long long)m->step, m->value, (long long)lead);
+    if (culprit || json_is_null(x->first_moved)) {
+        json_decref(x->first_moved);
+        x->first_moved = json_pack(
+            "{s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o}", "site", plumb_text_json(site), "statistic",
+            m->statistic, "step", (json_int_t)m->step, "lead", (json_int_t)lead, "value",
+            plumb_json_real(m->value), "least", plumb_json_real(m->least), "most",
+            plumb_json_real(m->most), "text", plumb_text_json(text));
+        if (x->first_moved == NULL)
+            return PLUMB_NO_MEMORY;
+    }
+    return plumb_state(x, m->against_clean ? "compared" : "seen", "%s%s.",
+                       culprit ? "First at the place itself: " : "First of all: ", text);
+}
+
+static plumb_status find_moved(plumb_experiment *x, const plumb_samples *own,
+                               const plumb_samples *clean, plumb_error *why)
+{
+    plumb_movement m, any;
+    bool found, found_any;
+    bool *place = calloc(own->site_count + 1, sizeof *place);
+    bool *changed = calloc(own->site_count + 1, sizeof *changed);
+    plumb_status status = PLUMB_OK;
+
+    if (place == NULL || changed == NULL) {
+        status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for site statistics");
+        goto done;
+    }
+    plumb_mark_sites(x, own, &x->culprits, place);
+    if (fix_changes_format(x))
+        memcpy(changed, place, own->site_count * sizeof *changed);
+    status = plumb_moved_first(own, clean, place, changed, NULL, x->failure.step, &m,
+                               &found, why);
+    if (status == PLUMB_OK && found)
+        status = publish(x, own, &m, true);
+    if (status == PLUMB_OK)
+        status = plumb_moved_first(own, clean, NULL, changed, place, x->failure.step, &any,
+                                   &found_any, why);
+    if (status == PLUMB_OK && found_any && (!found || any.step < m.step))
+        status = publish(x, own, &any, false);
+    if (status == PLUMB_OK && !found_any)
+        status = plumb_state(x, "compared",
+                             "No site statistic left its healthy range before the "
+                             "failure.");
+done:
+    free(place);
+    free(changed);
+    return status;
+}
+
+plumb_status plumb_stage_moved(plumb_experiment *x, plumb_error *why)
+{
+    plumb_samples own = {0}, clean = {0};
+    plumb_error trouble = {0};
+    plumb_status status = PLUMB_OK;
+
+    if (!x->offers_observe || x->own.run_dir == NULL || x->fixed.run_dir == NULL)
+        return PLUMB_OK;
+    if (plumb_samples_read(x->own.run_dir, &own, &trouble) != PLUMB_OK ||
+        plumb_samples_read(x->fixed.run_dir, &clean, &trouble) != PLUMB_OK)
+        status = plumb_limit(x, "What moved first is not known: %s", trouble.message);
+    else if (own.count > 0 && clean.count > 0)
+        status = find_moved(x, &own, &clean, why);
+    plumb_samples_free(&own);
+    plumb_samples_free(&clean);
+    return status;
+}
+
+/* --- the last sentence -------------------------------------------------------------------------- */
+
+static const plumb_record *fixed_record(const plumb_experiment *x)
+{
+    for (size_t i = x->record_count; i > 0; i--)
+        if (x->fixed.history.count > 0 && strcmp(x->records[i - 1].id, x->fixed.id) == 0)
+            return &x->records[i - 1];
+    return NULL;
+}
+
+static void where(const plumb_experiment *x, char *text, size_t size)
+{
+    char what[200];
+
+    if (x->culprits.count == 0) {
+        snprintf(text, size, "the low precision as a whole (no sites are declared)");
+        return;
+    }
+    if (x->all_classes) {
+        snprintf(text, size, "all classes together");
+        return;
+    }
+    plumb_set_describe(x, &x->culprits, what, sizeof what);
+    if (x->class_count == 2)
+        snprintf(text, size, "%s and %s together, %s", plumb_class_name(x->classes[0]),
+                 plumb_class_name(x->classes[1]), what);
+    else
+        snprintf(text, size, "class %s, %s", plumb_class_name(x->classes[0]), what);
+}
+
+plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why)
+{
+    char place[300];
+    const plumb_record *record = fixed_record(x);
+    const plumb_fix *f = &x->fix;
+
+    (void)why;
+    where(x, place, sizeof place);
+    if (record != NULL && record->command != NULL && f->held > 0) {
+        free(x->next);
+        x->next = plumb_text("%s", record->command);
+    }
+    if (f->held == 0)
+        return plumb_settle(
+            x, "cannot tell", 2,
+            "The failure needs the low precision, but no change that healed in "
+            "the search held from the start.");
+    plumb_status status =
+        plumb_state(x, f->returned_at > 0 ? "caused" : "compared",
+                    "The failure is in %s: %s removes it%s.", place, f->text,
+                    f->returned_at > 0 ? ", and without it the failure returns" : "");
+
+    if (status == PLUMB_OK)
+        status = plumb_limit(x,
+                             "Nothing is claimed beyond step %lld, the seeds run and the "
+                             "data seen.",
+                             (long long)x->horizon);
+    if (status != PLUMB_OK)
+        return status;
+    return plumb_settle(x, "numerics", 1,
+                        "%s, in %s. With %s the run holds past step %lld on "
+                        "%d of %d seed(s).",
+                        x->mechanism.name != NULL &&
+                                strcmp(x->mechanism.name, "not isolated") != 0
+                            ? x->mechanism.name
+                            : "FP8 numerics",
+                        place, f->text, (long long)f->past_step, f->held, f->of);
+}

@@ -1,0 +1,222 @@
+/* experiment.h - what the stages of one diagnosis share.
+ *
+ * Each stage asks for runs with plumb_ask, adds sentences with plumb_state and plumb_limit,
+ * and either leaves something for the next stage or ends the experiment with plumb_settle.
+ * The pure parts (ddmin.h, moved.h, mechanism.h, cost.h) know nothing of this struct.
+ */
+#ifndef DIAGNOSE_EXPERIMENT_H
+#define DIAGNOSE_EXPERIMENT_H
+
+#include "plumb/diagnose.h"
+#include "plumb/file.h"
+
+#include "diagnose/mechanism.h"
+#include "diagnose/moved.h"
+
+/* Where runs come from: a study, or a fake one in tests. */
+typedef struct plumb_runner {
+    plumb_status (*run)(void *self, const plumb_arm *arm, plumb_watch *watch, void *context,
+                        plumb_outcome *outcome, plumb_error *why);
+    void *self;
+    const char *directory;
+} plumb_runner;
+
+/* Indexes into the declaration's sites, ascending. */
+typedef struct plumb_set {
+    size_t *at;
+    size_t count;
+} plumb_set;
+
+/* What is kept of each run for the verdict. */
+typedef struct plumb_record {
+    char id[33];
+    const char *phase;
+    char *label, *text, *command;
+    json_t *rules; /* NULL: none */
+    uint64_t seed;
+    int64_t start_step, last_step, stop_at, steps_run;
+    plumb_end end;
+    plumb_failure failure;
+    double gap, seconds;
+    bool reused;
+} plumb_record;
+
+/* One run to ask for.  Zero-initialised fields mean "as the run itself does it". */
+typedef struct plumb_question {
+    const char *phase, *label;
+    json_t *rules; /* borrowed; NULL: no policy */
+    int64_t stop_at;
+    const char *start; /* ref of a checkpoint, taken after start_step */
+    int64_t start_step;
+    int repeat;
+    uint64_t micro_order, seed_shift;
+    double lr_scale;
+    bool sensors, unjudged;
+    const plumb_history *paired; /* the twin for predicate (c); NULL: (a) and (b) only */
+    const int64_t *checkpoint_at;
+    size_t checkpoint_count;
+} plumb_question;
+
+/* One proposed change and what it survived. */
+typedef struct plumb_fix {
+    json_t *rules;
+    char *text;
+    int held, of;
+    json_t *seeds;
+    int64_t past_step, returned_at; /* returned_at 0: not seen to return */
+    bool holds;
+} plumb_fix;
+
+typedef struct plumb_experiment {
+    plumb_runner runner;
+    const plumb_diagnose_settings *settings;
+    plumb_progress_fn *progress;
+    void *progress_context;
+
+    /* look */
+    plumb_declaration declaration;
+    bool declared;
+    bool offers_checkpoint, offers_micro_order, offers_lr_scale, offers_observe;
+    bool *low; /* per site: fewer bits than bf16, or a format plumb does not know */
+    plumb_predicates predicates; /* (a) and (b) */
+    int64_t look_to;             /* the own run is followed so far */
+
+    /* own, repeat, twin, band */
+    plumb_outcome own, again, twin;
+    plumb_failure failure;
+    int64_t horizon; /* the last step that an arm must reach alive */
+    double band, twin_gap;
+    bool band_is_measured;
+    char band_text[256];
+
+    /* start: a checkpoint that the search may begin from, once it has been checked */
+    char *start;
+    int64_t start_step;
+    plumb_outcome start_twin; /* bf16 from it: the reference of the arms that begin there */
+
+    /* classes, search */
+    plumb_class classes[2];
+    int class_count; /* 0: unknown or all, 1, or 2 when a pair was needed */
+    bool all_classes;
+    const char *scope;
+    plumb_set culprits; /* the least set that heals */
+    size_t search_arms;
+
+    /* mechanism, proof */
+    plumb_trials trials;
+    json_t *trial_rules[PLUMB_TRIAL_COUNT];
+    plumb_story story;
+    plumb_mechanism mechanism;
+    plumb_fix fix;
+    plumb_outcome fixed; /* the proof's run on the first seed, with sensors */
+
+    /* verdict */
+    const char *verdict;
+    int exit;
+    bool settled;
+    char headline[512];
+    char mask_text[256];
+    int mask; /* -1: not run, 0: fails all the same, 1: survives */
+    json_t *statements, *limits, *first_moved;
+    char *next;
+    plumb_record *records;
+    size_t record_count;
+    size_t arms_left; /* estimate, for the time left */
+    double planned;   /* horizons, estimated before the search */
+} plumb_experiment;
+
+/* --- arms.c: asking for a run ---------------------------------------------------- */
+
+plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
+                       plumb_outcome *outcome, plumb_error *why);
+
+/* Alive at the end of the horizon (or at the end of its own schedule past the old failure). */
+bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome);
+
+/* An arm of the search: from the checked checkpoint if there is one, judged against the twin.
+ * *outcome may be NULL.
+ */
+plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
+                           json_t *rules, bool *heals, plumb_failure *failure,
+                           plumb_error *why);
+
+/* How a run ended, as a sentence without a full stop. */
+void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size);
+void plumb_describe_failure(const plumb_failure *failure, char *text, size_t size);
+
+/* --- sites.c: sets of sites and the rules over them ------------------------------- */
+
+/* True when the format text has fewer bits than bf16, or plumb does not know it. */
+bool plumb_format_is_low(const char *own);
+
+bool plumb_set_by_class(const plumb_experiment *x, plumb_class class_, plumb_set *set);
+bool plumb_set_join(const plumb_set *a, const plumb_set *b, plumb_set *out);
+bool plumb_set_has(const plumb_set *set, size_t site);
+void plumb_set_free(plumb_set *set);
+
+/* [{"sites": [...], "use": use, "raise": raise}]; NULL when out of memory. */
+json_t *plumb_rules_over(const plumb_experiment *x, const plumb_set *set, const char *use,
+                         bool raise);
+json_t *plumb_rules_everywhere(const char *use);
+
+/* "blk1.fc2:act" or "12 sites of class forward (fprop, x; layers 0 to 3)". */
+void plumb_set_describe(const plumb_experiment *x, const plumb_set *set, char *text,
+                        size_t size);
+
+/* marks[i] for each sampled site that the set names. */
+void plumb_mark_sites(const plumb_experiment *x, const plumb_samples *samples,
+                      const plumb_set *set, bool *marks);
+
+/* --- verdict.c: sentences and the document ------------------------------------------ */
+
+plumb_status plumb_state(plumb_experiment *x, const char *level, const char *format, ...)
+    PLUMB_PRINTF(3, 4);
+plumb_status plumb_limit(plumb_experiment *x, const char *format, ...) PLUMB_PRINTF(2, 3);
+
+/* The end: verdict, exit code and headline.  Returns PLUMB_OK. */
+plumb_status plumb_settle(plumb_experiment *x, const char *verdict, int exit,
+                          const char *format, ...) PLUMB_PRINTF(4, 5);
+
+json_t *plumb_verdict_build(const plumb_experiment *x);
+plumb_status plumb_verdict_save(const plumb_experiment *x, plumb_error *why);
+
+/* Tells the caller which question the next runs answer. */
+plumb_status plumb_question_now(plumb_experiment *x, plumb_error *why, const char *format,
+                                ...) PLUMB_PRINTF(3, 4);
+
+/* --- words.c --------------------------------------------------------------------------- */
+
+/* Printable ASCII only; anything else becomes '?'. */
+void plumb_printable(const char *in, char *out, size_t size);
+char *plumb_text(const char *format, ...) PLUMB_PRINTF(1, 2);
+json_t *plumb_text_json(const char *text);
+
+/* A shell line that repeats a request by hand in a new directory; NULL without memory. */
+char *plumb_shell_line(const plumb_request *request, const char *policy,
+                       const char *const *command);
+char *plumb_shell_words(const char *const *command);
+
+/* --- the stages, in order --------------------------------------------------------------- */
+
+plumb_status plumb_stage_look(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_plan(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_classes(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_mechanism(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_moved(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why);
+
+/* The whole experiment over any source of runs; plumb_diagnose calls it with a study. */
+plumb_status plumb_diagnose_with(const plumb_runner *runner,
+                                 const plumb_diagnose_settings *settings,
+                                 plumb_progress_fn *progress, void *context,
+                                 json_t **verdict, plumb_error *why);
+
+#endif

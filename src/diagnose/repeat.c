@@ -1,0 +1,198 @@
+/* The run itself, and the same request once more: does it fail, and does it fail again?  The
+ * repeat runs without sensors, so one run answers two questions: whether the failure repeats,
+ * and whether the sensors had a hand in it.
+ */
+#include "diagnose/experiment.h"
+
+#include "diagnose/cost.h"
+
+#include <stdlib.h>
+
+enum { HEALTHY_REPEAT = 50, EXPECTED_ARMS = 12 };
+
+/* The end of a run that is no training result, as a verdict. */
+static plumb_status settle_no_result(plumb_experiment *x, const plumb_outcome *outcome)
+{
+    char text[400], line[128];
+    const int exit =
+        outcome->end == PLUMB_END_NO_START || outcome->end == PLUMB_END_REFUSED ? 3 : 2;
+
+    plumb_describe_end(outcome, text, sizeof text);
+    plumb_printable(outcome->history.bad_line, line, sizeof line);
+    if (outcome->history.count == 0 && outcome->history.bad_lines > 0)
+        return plumb_settle(
+            x, "cannot tell", exit,
+            "The run wrote %zu line(s) to metrics.jsonl, none of them a JSON "
+            "object with step and loss; the first is: %s",
+            outcome->history.bad_lines, line);
+    if (outcome->history.count == 0)
+        return plumb_settle(x, "cannot tell", exit,
+                            "The run logged no step, so there is nothing to judge: it %s",
+                            text);
+    return plumb_settle(
+        x, "cannot tell", exit,
+        "The run ended before plumb could judge it: it %s. That is no training "
+        "result.",
+        text);
+}
+
+static bool ended_cleanly(const plumb_outcome *outcome)
+{
+    return outcome->end == PLUMB_END_REACHED ||
+           (outcome->end == PLUMB_END_DIED && outcome->exit_status == 0);
+}
+
+plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why)
+{
+    plumb_status status = plumb_question_now(x, why, "Does the run fail within %lld steps?",
+                                             (long long)x->look_to);
+    const plumb_question question = {.phase = "repeat",
+                                     .label = "the run itself",
+                                     .stop_at = x->look_to,
+                                     .sensors = true};
+
+    if (status == PLUMB_OK)
+        status = plumb_ask(x, &question, &x->own, why);
+    if (status != PLUMB_OK)
+        return status;
+    const plumb_failure *f = &x->own.failure;
+
+    if (x->own.history.count == 0 ||
+        (f->predicate == PLUMB_FAILS_NOT && !ended_cleanly(&x->own)))
+        return settle_no_result(x, &x->own);
+    if (f->predicate == PLUMB_FAILS_NOT) {
+        x->horizon = x->own.last_step;
+        return plumb_state(
+            x, "seen",
+            "No sign of failure in the run alone up to step %lld: finite, and no "
+            "rise above its own minimum.",
+            (long long)x->own.last_step);
+    }
+    char text[400];
+
+    x->failure = *f;
+    x->horizon = plumb_cost_horizon(f->step, f->decided, x->settings->margin,
+                                    x->declaration.schedule_steps);
+    plumb_describe_failure(f, text, sizeof text);
+    return plumb_state(x, "seen", "The run %s.", text);
+}
+
+/* --- the repeat ----------------------------------------------------------------------- */
+
+static plumb_status settle_not_reproducible(plumb_experiment *x, int64_t differ)
+{
+    const plumb_outcome *fails =
+        x->own.failure.predicate != PLUMB_FAILS_NOT ? &x->own : &x->again;
+    char text[400];
+
+    plumb_describe_failure(&fails->failure, text, sizeof text);
+    return plumb_settle(
+        x, "not reproducible", 2,
+        "The same request twice gives two results: one run %s, the other does "
+        "not; they part at step %lld. Make the run deterministic first.",
+        text, (long long)differ);
+}
+
+static plumb_status say_same(plumb_experiment *x, bool by_hash)
+{
+    const bool sensors = x->offers_observe;
+
+    return plumb_state(
+        x, "compared",
+        "Repeated with the same seed, the run is the same %s on every step%s%s.",
+        by_hash ? "bit for bit (state_hash)" : "in every printed digit of the loss",
+        x->failure.predicate != PLUMB_FAILS_NOT ? ", failure included" : "",
+        sensors ? "; the repeat had its sensors off, so they do not move the result" : "");
+}
+
+/* The repeat differs.  Was it the sensors, or is the trainer not deterministic? */
+static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *why)
+{
+    plumb_outcome third;
+    bool by_hash;
+    const plumb_question question = {.phase = "repeat",
+                                     .label = "the run itself, a third time, sensors on",
+                                     .stop_at = x->horizon,
+                                     .repeat = 2,
+                                     .sensors = true};
+    plumb_status status = plumb_ask(x, &question, &third, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (third.history.count > 0 &&
+        plumb_history_differ(&x->own.history, &third.history, &by_hash) == 0) {
+        status =
+            plumb_state(x, "compared",
+                        "The sensors move the result: with them off the run differs from "
+                        "step %lld, with them on it repeats.",
+                        (long long)differ);
+        if (status == PLUMB_OK)
+            status = plumb_limit(x, "The sensors of this trainer change its numbers; the "
+                                    "verdict is on the run without them.");
+    } else {
+        status =
+            plumb_limit(x,
+                        "The run is not deterministic: the same request differs from step "
+                        "%lld. A difference between two arms may be chance.",
+                        (long long)differ);
+    }
+    plumb_outcome_free(&third);
+    return status;
+}
+
+static bool similar_steps(int64_t a, int64_t b)
+{
+    const int64_t apart = a > b ? a - b : b - a, allowed = a / 4 > 10 ? a / 4 : 10;
+
+    return apart <= allowed;
+}
+
+static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
+{
+    bool by_hash = false;
+    const int64_t differ =
+        plumb_history_differ(&x->own.history, &x->again.history, &by_hash);
+    const bool own_fails = x->own.failure.predicate != PLUMB_FAILS_NOT;
+    const bool again_fails = x->again.failure.predicate != PLUMB_FAILS_NOT;
+
+    if (differ == 0 && own_fails == again_fails)
+        return say_same(x, by_hash);
+    if (!again_fails && !ended_cleanly(&x->again))
+        return settle_no_result(x, &x->again);
+    if (own_fails != again_fails ||
+        (own_fails && !similar_steps(x->own.failure.step, x->again.failure.step)))
+        return settle_not_reproducible(x, differ);
+    plumb_status status = plumb_state(
+        x, "compared", "Repeated with the same seed, the run differs from step %lld on%s.",
+        (long long)differ,
+        own_fails ? ", but it fails again and at about the same step" : "");
+
+    if (status == PLUMB_OK && x->offers_observe)
+        return separate(x, differ, why);
+    if (status == PLUMB_OK)
+        status =
+            plumb_limit(x, "The run is not deterministic: a difference between two arms "
+                           "may be chance.");
+    return status;
+}
+
+plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why)
+{
+    const bool fails = x->failure.predicate != PLUMB_FAILS_NOT;
+    const int64_t f = x->failure.step, healthy = x->horizon;
+    const int64_t wishes[] = {f / 2, f - 5};
+    const bool wish = fails && plumb_cost_start_pays(f - 5, f, x->horizon, EXPECTED_ARMS);
+    const plumb_question question = {
+        .phase = "repeat",
+        .label = x->offers_observe ? "the same again, sensors off" : "the same again",
+        .stop_at = fails || healthy < HEALTHY_REPEAT ? x->horizon : HEALTHY_REPEAT,
+        .repeat = 1,
+        .checkpoint_at = wishes,
+        .checkpoint_count = wish ? 2 : 0,
+    };
+    plumb_status status = plumb_question_now(x, why, "Does it do the same again?");
+
+    if (status == PLUMB_OK)
+        status = plumb_ask(x, &question, &x->again, why);
+    return status == PLUMB_OK ? judge_repeat(x, why) : status;
+}

@@ -1,0 +1,153 @@
+/* Where the arms of the search begin.  A checkpoint shortly before the failure saves every arm
+ * the way there, but plumb trusts none: the unchanged run resumed from it must agree with the
+ * original and fail, and the bf16 arm from it must survive.  Else an earlier one; at last step 0.
+ */
+#include "diagnose/experiment.h"
+
+#include "diagnose/cost.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPECTED_ARMS = 12, BEFORE = 3 };
+
+typedef struct candidate {
+    const char *ref; /* inside the events document */
+    int64_t step;
+} candidate;
+
+/* The latest complete checkpoint before step `before`. */
+static candidate latest(const json_t *events, int64_t before)
+{
+    candidate best = {NULL, 0};
+    size_t i;
+    json_t *event;
+
+    json_array_foreach(events, i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "event"));
+        const char *ref = json_string_value(json_object_get(event, "ref"));
+        const json_int_t step = json_integer_value(json_object_get(event, "step"));
+
+        if (name != NULL && ref != NULL && strcmp(name, "checkpoint") == 0 &&
+            step < before && step > best.step && strlen(ref) < 4096)
+            best = (candidate){ref, step};
+    }
+    return best;
+}
+
+/* The unchanged run from the checkpoint: same numbers, and the failure within the horizon. */
+static plumb_status check_resumed(plumb_experiment *x, const candidate *c, bool *good,
+                                  bool *exact, plumb_error *why)
+{
+    plumb_outcome outcome;
+    char label[80];
+    bool by_hash;
+
+    snprintf(label, sizeof label, "the run itself, resumed from step %lld",
+             (long long)c->step);
+    const plumb_question question = {
+        .phase = "check",
+        .label = label,
+        .stop_at = x->horizon,
+        .start = c->ref,
+        .start_step = c->step,
+        .paired = x->failure.predicate == PLUMB_FAILS_GAP ? &x->twin.history : NULL};
+    const plumb_status status = plumb_ask(x, &question, &outcome, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    const bool same_batches =
+        plumb_history_confounded(&outcome.history, &x->own.history) <= 0;
+    const int64_t differ =
+        plumb_history_differ(&outcome.history, &x->own.history, &by_hash);
+
+    *exact = outcome.history.count > 0 && same_batches && differ == 0;
+    *good = *exact && outcome.failure.predicate != PLUMB_FAILS_NOT;
+    plumb_outcome_free(&outcome);
+    return PLUMB_OK;
+}
+
+static plumb_status check_twin(plumb_experiment *x, const candidate *c, bool *good,
+                               plumb_error *why)
+{
+    char label[80];
+    json_t *rules = plumb_rules_everywhere("bf16");
+
+    snprintf(label, sizeof label, "bf16 from step %lld", (long long)c->step);
+    const plumb_question question = {.phase = "check",
+                                     .label = label,
+                                     .rules = rules,
+                                     .stop_at = x->horizon,
+                                     .start = c->ref,
+                                     .start_step = c->step};
+    const plumb_status status = plumb_ask(x, &question, &x->start_twin, why);
+
+    json_decref(rules);
+    if (status != PLUMB_OK)
+        return status;
+    *good = plumb_survived(x, &x->start_twin);
+    if (!*good)
+        plumb_outcome_free(&x->start_twin);
+    return PLUMB_OK;
+}
+
+static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool *give_up,
+                                  plumb_error *why)
+{
+    bool good = false, exact = false;
+    plumb_status status = check_resumed(x, c, &good, &exact, why);
+
+    *give_up = !exact;
+    if (status == PLUMB_OK && !exact)
+        return plumb_state(
+            x, "compared",
+            "Resume is not exact: the unchanged run resumed from step %lld does "
+            "not give the numbers of the original. That is a finding of its own; "
+            "every arm starts at step 1.",
+            (long long)c->step);
+    if (status == PLUMB_OK && good)
+        status = check_twin(x, c, &good, why);
+    if (status != PLUMB_OK)
+        return status;
+    if (!good)
+        return plumb_state(x, "compared",
+                           "The checkpoint of step %lld is no place to start from: %s.",
+                           (long long)c->step,
+                           "the unchanged run from it does not fail, or bf16 from it does");
+    x->start = plumb_text("%s", c->ref);
+    x->start_step = c->step;
+    if (x->start == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a checkpoint's name");
+    return plumb_state(
+        x, "compared",
+        "Checked: the unchanged run resumed from step %lld repeats the original "
+        "and fails, bf16 from there survives. The search starts there.",
+        (long long)c->step);
+}
+
+plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
+{
+    json_t *events = NULL;
+    size_t bad_lines;
+    bool give_up = false;
+    int64_t before = x->failure.step - BEFORE + 1;
+    plumb_status status = PLUMB_OK;
+
+    if (!x->offers_checkpoint || x->again.run_dir == NULL || x->declaration.site_count == 0)
+        return PLUMB_OK;
+    if (plumb_events_read(x->again.run_dir, &events, &bad_lines, NULL) != PLUMB_OK)
+        return PLUMB_OK;
+    while (status == PLUMB_OK && x->start == NULL && !give_up) {
+        const candidate c = latest(events, before);
+
+        if (c.ref == NULL ||
+            !plumb_cost_start_pays(c.step, x->failure.step, x->horizon, EXPECTED_ARMS))
+            break;
+        status = try_candidate(x, &c, &give_up, why);
+        before = c.step;
+    }
+    json_decref(events);
+    return status;
+}
