@@ -51,7 +51,10 @@ plumb_status plumb_request_read(plumb_request *request, plumb_error *why);
 /* Writes run_dir/request.json. */
 plumb_status plumb_request_write(const plumb_request *request, plumb_error *why);
 
-/* The same values as environment strings "NAME=value" (NULL-terminated) for a child. */
+/* The values that are set, as environment strings "NAME=value" (NULL-terminated) for a child.
+ * Whoever starts the child drops the other variables of the request from its environment.
+ * NULL when out of memory.
+ */
 char **plumb_request_environment(const plumb_request *request);
 void plumb_environment_free(char **environment);
 
@@ -102,6 +105,11 @@ typedef struct plumb_declaration {
     int64_t warmup_steps;   /* 0: unknown */
 } plumb_declaration;
 
+/* Reads run_dir/run.json; PLUMB_NOT_FOUND when there is none.  At most 100,000 sites; names of
+ * at most 127 printable bytes; every site needs a name and a class.  What is left out gets a
+ * default: trainer, version, config_hash "", world_size 1, layer -1, own "unknown", uses
+ * {"bf16"}, no features, no sites.  A newer contract version is PLUMB_UNSUPPORTED.
+ */
 plumb_status plumb_declaration_read(const char *run_dir, plumb_declaration *declaration,
                                     plumb_error *why);
 bool plumb_declaration_has(const plumb_declaration *declaration, const char *feature);
@@ -128,7 +136,7 @@ typedef struct plumb_metrics {
 } plumb_metrics;
 
 /* Creates the files of a run in run_dir (which exists).  Refuses a directory that already
- * holds a run.json (PLUMB_BUSY).
+ * holds a run.json, metrics.jsonl or events.jsonl (PLUMB_BUSY).
  */
 plumb_status plumb_run_create(const char *run_dir, plumb_run **run, plumb_error *why);
 
@@ -165,6 +173,8 @@ typedef struct plumb_history {
     plumb_metrics *at;
     size_t count;
     int64_t offset;       /* bytes of the file consumed */
+    int64_t lines;        /* lines consumed */
+    bool skipping;        /* offset is inside a line that is too long */
     size_t bad_lines;     /* lines that were not a JSON object with step and loss */
     char bad_line[128];   /* the first of them, printable, cut */
     int64_t bad_line_number;
@@ -172,18 +182,27 @@ typedef struct plumb_history {
 } plumb_history;
 
 /* Reads what was appended since the last call; a line without its newline is left for the
- * next call unless final.  Lines over 1 MB count as bad.  An absent file is an empty history.
- * Never fails on content, only on I/O or memory.
+ * next call unless final.  Lines over 1 MB count as bad.  An absent file is an empty history,
+ * empty lines are nothing.  A file that has become shorter is read again from its start; rows
+ * that are already known then count as backward steps.  Zero *history before the first call.
+ * Never fails on content, only on I/O, memory, more than 4,000,000 rows, or where
+ * metrics.jsonl is no regular file.
+ *
+ * has_details is set only where all four values were there; a value that was not is NaN.
+ * Hashes may be "0x" with hexadecimal digits, whole numbers, or any other text (then the XXH3
+ * of the text): they are only ever compared.
  */
 plumb_status plumb_history_refresh(const char *run_dir, plumb_history *history, bool final,
                                    plumb_error *why);
 void plumb_history_free(plumb_history *history);
 
-/* Events: each a JSON object; malformed lines are skipped and counted. */
+/* events.jsonl as a JSON array of objects, each with a string "event"; malformed lines are
+ * skipped and counted (bad_lines may be NULL).  An absent file has no events.  json_decref it.
+ */
 plumb_status plumb_events_read(const char *run_dir, json_t **events, size_t *bad_lines,
                                plumb_error *why);
 
-/* end.json.  PLUMB_NOT_FOUND if absent. */
+/* end.json.  PLUMB_NOT_FOUND if absent, PLUMB_BAD_INPUT if its reason is none of the four. */
 plumb_status plumb_run_end_read(const char *run_dir, char reason[16], int64_t *step,
                                 plumb_error *why);
 

@@ -1,0 +1,150 @@
+/* Words from outside.  Syntax is checked here, so strtod is asked only for what C and JSON
+ * agree on, and only in the C locale.
+ */
+#include "file/text.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const char *digits(const char *p)
+{
+    while (is_digit(*p))
+        p++;
+    return p;
+}
+
+/* [+-] digits [. digits] [e [+-] digits], with a digit on one side of the point at least. */
+static bool is_real(const char *text)
+{
+    const char *p = text + (*text == '+' || *text == '-');
+    const char *start = p;
+    size_t count;
+
+    p = digits(p);
+    count = (size_t)(p - start);
+    if (*p == '.') {
+        start = p + 1;
+        p = digits(start);
+        count += (size_t)(p - start);
+    }
+    if (count == 0)
+        return false;
+    if (*p == 'e' || *p == 'E') {
+        p += 1 + (p[1] == '+' || p[1] == '-');
+        if (!is_digit(*p))
+            return false;
+        p = digits(p);
+    }
+    return *p == 0;
+}
+
+static bool is_whole(const char *text)
+{
+    const char *p = text + (*text == '+' || *text == '-');
+
+    return is_digit(*p) && *digits(p) == 0;
+}
+
+bool plumb_text_to_int(const char *text, int64_t *value)
+{
+    if (!is_whole(text))
+        return false;
+    errno = 0;
+    const long long got = strtoll(text, NULL, 10);
+    if (errno != 0)
+        return false;
+    *value = got;
+    return true;
+}
+
+bool plumb_text_to_uint(const char *text, uint64_t *value)
+{
+    if (!is_whole(text) || *text == '-')
+        return false;
+    errno = 0;
+    const unsigned long long got = strtoull(text, NULL, 10);
+    if (errno != 0)
+        return false;
+    *value = got;
+    return true;
+}
+
+/* Switches this thread to the C locale; leave() puts the old one back. */
+static locale_t enter(locale_t *made)
+{
+    *made = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return *made != (locale_t)0 ? uselocale(*made) : (locale_t)0;
+}
+
+static void leave(locale_t made, locale_t old)
+{
+    if (made == (locale_t)0)
+        return;
+    uselocale(old);
+    freelocale(made);
+}
+
+bool plumb_text_to_real(const char *text, double *value)
+{
+    locale_t made;
+
+    if (!is_real(text))
+        return false;
+    const locale_t old = enter(&made);
+    const double got = strtod(text, NULL);
+    leave(made, old);
+    if (!isfinite(got))
+        return false;
+    *value = got;
+    return true;
+}
+
+void plumb_text_from_real(double value, char text[PLUMB_REAL_TEXT])
+{
+    locale_t made;
+    const locale_t old = enter(&made);
+
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(text, PLUMB_REAL_TEXT, "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    leave(made, old);
+}
+
+const char *plumb_text_clean(const char *text, size_t length, char *out, size_t size)
+{
+    const bool cut = length > size - 1;
+    const size_t n = cut ? size - 1 : length;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+    out[n] = 0;
+    if (cut && n >= 3)
+        memcpy(out + n - 3, "...", 3);
+    return out;
+}
+
+bool plumb_text_is_name(const char *text)
+{
+    if (*text == 0)
+        return false;
+    for (const char *p = text; *p != 0; p++)
+        if (*p <= 0x20 || *p >= 0x7f)
+            return false;
+    return true;
+}
+
+char *plumb_text_copy(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
