@@ -82,6 +82,22 @@ static plumb_status store(const settings_loader *loader, const plumb_setting *se
     return plumb_setting_from_node(setting, node, where, loader->object, why);
 }
 
+/* An unknown group is named by its first setting: "modle.width". */
+static plumb_status unknown_node(const settings_loader *loader, const plumb_yaml *node,
+                                 const char *key, plumb_error *why)
+{
+    char full[LONGEST_KEY + 1], longer[2 * LONGEST_KEY], where[PLUMB_WHERE];
+
+    plumb_print(full, sizeof full, "%s", key);
+    while (node->kind == PLUMB_YAML_MAPPING && node->children != NULL) {
+        node = node->children;
+        plumb_print(longer, sizeof longer, "%s.%.100s", full, node->key);
+        plumb_print(full, sizeof full, "%.*s", LONGEST_KEY, longer);
+    }
+    print_where(loader, node->key_line, where);
+    return unknown_key(loader->table, loader->count, full, where, why);
+}
+
 /* Walks a mapping whose keys follow prefix. */
 static plumb_status walk(const settings_loader *loader, const plumb_yaml *mapping,
                          const char *prefix, plumb_error *why)
@@ -107,7 +123,7 @@ static plumb_status walk(const settings_loader *loader, const plumb_yaml *mappin
             status = plumb_fail(why, PLUMB_BAD_INPUT,
                                 "%s: '%s' is a group of settings, not a value", where, key);
         else if (!group)
-            status = unknown_key(loader->table, loader->count, key, where, why);
+            status = unknown_node(loader, node, key, why);
     }
     return status;
 }
