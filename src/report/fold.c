@@ -43,7 +43,7 @@ static void show_single_ones(bool *shown, size_t count, size_t most_gaps)
 
     for (size_t i = 0; i < count; i += gap_at(shown, count, i) + 1)
         gaps += gap_at(shown, count, i) > 0;
-    for (size_t i = 0; i < count && gaps <= most_gaps; i++)
+    for (size_t i = 0; i < count && gaps <= most_gaps; i += gap_at(shown, count, i) + 1)
         if (gap_at(shown, count, i) == 1)
             shown[i] = true;
 }
@@ -61,6 +61,23 @@ void report_fold(const report_run *runs, size_t count, size_t most, size_t most_
                 left--;
             }
     show_single_ones(shown, count, most_gaps);
+}
+
+static void add_counts(report_text *text, const char *good, size_t held, size_t failed,
+                       size_t others)
+{
+    const struct {
+        size_t count;
+        const char *words;
+    } parts[] = {{held, good}, {failed, "fail"}, {others, "without a result"}};
+    const char *before = ": ";
+
+    for (size_t i = 0; i < 3; i++) {
+        if (parts[i].count == 0)
+            continue;
+        report_print(text, "%s%zu %s", before, parts[i].count, parts[i].words);
+        before = ", ";
+    }
 }
 
 void report_folded_words(report_text *text, const report_run *runs, const bool *shown,
@@ -86,6 +103,5 @@ void report_folded_words(report_text *text, const report_run *runs, const bool *
         report_add(text, search ? (all == 1 ? ", heals" : ", all heal")
                                 : (all == 1 ? ", holds" : ", all hold"));
     else
-        report_print(text, ": %zu %s, %zu fail, %zu without a result", held,
-                     search ? "heal" : "hold", failed, all - held - failed);
+        add_counts(text, search ? "heal" : "hold", held, failed, all - held - failed);
 }

@@ -1,0 +1,266 @@
+/* Which runs and which site are drawn, and their numbers.  Names of directories come from
+ * verdict.json, so an id that could leave the study is no id.
+ */
+#include "report/chart.h"
+
+#include "plumb/file.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_TRIED = 200 };
+
+const char *const report_role_class[REPORT_ROLES] = {"own", "twin", "healed", "fix",
+                                                     "mask"};
+const char *const report_role_name[REPORT_ROLES] = {"own run", "bf16 twin", "cast back",
+                                                    "with the fix", "lower rate"};
+
+const char *report_outcome_class(report_outcome outcome)
+{
+    static const char *const classes[] = {"held", "failed", "broken", "open"};
+
+    return classes[outcome];
+}
+
+/* --- runs ------------------------------------------------------------------------ */
+
+static const report_run *first_of(const report_verdict *v, const char *phase,
+                                  report_outcome outcome)
+{
+    for (size_t i = 0; i < v->run_count; i++)
+        if (report_is_phase(&v->runs[i], phase) && v->runs[i].outcome == outcome)
+            return &v->runs[i];
+    return NULL;
+}
+
+static const report_run *last_healed(const report_verdict *v, const char *phase)
+{
+    for (size_t i = v->run_count; i-- > 0;)
+        if (report_is_phase(&v->runs[i], phase) && v->runs[i].outcome == REPORT_HELD)
+            return &v->runs[i];
+    return NULL;
+}
+
+/* The first run of the phase that has the wanted outcome, else the first of the phase. */
+static const report_run *prefer(const report_verdict *v, const char *phase,
+                                report_outcome wanted)
+{
+    const report_run *found = first_of(v, phase, wanted);
+
+    for (size_t i = 0; i < v->run_count && found == NULL; i++)
+        if (report_is_phase(&v->runs[i], phase))
+            found = &v->runs[i];
+    return found;
+}
+
+static void pick_runs(const report_verdict *v, const report_run *run[REPORT_ROLES])
+{
+    static const char *const narrowing[] = {"operand", "layer", "class"};
+
+    run[REPORT_OWN] = prefer(v, "repeat", REPORT_FAILED);
+    if (run[REPORT_OWN] == NULL && v->run_count > 0)
+        run[REPORT_OWN] = &v->runs[0];
+    run[REPORT_TWIN] = prefer(v, "twin", REPORT_HELD);
+    for (size_t i = 0; i < 3 && run[REPORT_HEALED] == NULL; i++)
+        run[REPORT_HEALED] = last_healed(v, narrowing[i]);
+    run[REPORT_FIX] = first_of(v, "proof", REPORT_HELD);
+    run[REPORT_MASK] = prefer(v, "mask", REPORT_HELD);
+}
+
+static bool is_id(const char *id)
+{
+    size_t size = 0;
+
+    if (id == NULL)
+        return false;
+    for (; id[size] != 0; size++)
+        if (size >= 64 ||
+            (!isalnum((unsigned char)id[size]) && id[size] != '-' && id[size] != '_'))
+            return false;
+    return size > 0;
+}
+
+/* STUDY/runs/ID/run, or false. */
+static bool directory_of(const char *study, const report_run *run, char path[4096])
+{
+    if (!is_id(run->id))
+        return false;
+    const int size = snprintf(path, 4096, "%s/runs/%s/run", study, run->id);
+
+    return size > 0 && size < 4096;
+}
+
+static plumb_status load_loss(const char *study, report_charts *c, plumb_error *why)
+{
+    char path[4096];
+
+    for (int role = 0; role < REPORT_ROLES; role++) {
+        const report_run *run = c->run[role];
+
+        if (run == NULL)
+            continue;
+        if (directory_of(study, run, path) &&
+            report_series_loss(path, &c->loss[role], why) == PLUMB_NO_MEMORY)
+            return PLUMB_NO_MEMORY;
+        if (c->loss[role].count == 0)
+            c->run[role] = NULL;
+    }
+    return PLUMB_OK;
+}
+
+/* --- the site -------------------------------------------------------------------- */
+
+static bool is_culprit(const report_verdict *v, const char *site)
+{
+    for (size_t i = 0; i < json_array_size(v->sites); i++)
+        if (strcmp(report_string_at(v->sites, i), site) == 0)
+            return true;
+    return false;
+}
+
+/* The culprit that moved first; else the first culprit; else what moved first. */
+static const char *pick_site(const report_verdict *v)
+{
+    const char *moved = v->first_moved.has ? v->first_moved.site : NULL;
+    const char *culprit = report_string_at(v->sites, 0);
+
+    if (moved != NULL && (culprit == NULL || is_culprit(v, moved)))
+        return moved;
+    return culprit;
+}
+
+/* Reads the site's statistics of one run; false when it has none. */
+static bool try_site(const char *study, const report_run *run, const char *site,
+                     report_site_series *series)
+{
+    plumb_samples samples = {0};
+    plumb_error why;
+    char path[4096];
+
+    if (!directory_of(study, run, path))
+        return false;
+    if (plumb_samples_read(path, &samples, &why) == PLUMB_OK)
+        report_series_site(&samples, site, series, &why);
+    plumb_samples_free(&samples);
+    return series->headroom.count > 0;
+}
+
+/* The failing run with statistics: an unchanged one if there is one. */
+static void load_ill(const char *study, report_charts *c)
+{
+    const report_verdict *v = c->verdict;
+
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < v->run_count && i < RUNS_TRIED; i++) {
+            const report_run *run = &v->runs[i];
+            const bool unchanged =
+                !report_is_search(run) && !report_is_phase(run, "proof") &&
+                !report_is_phase(run, "mask") && !report_is_phase(run, "twin");
+
+            if (unchanged != (round == 0) || (round == 1 && run->outcome != REPORT_FAILED))
+                continue;
+            if (try_site(study, run, c->site, &c->ill_series)) {
+                c->ill = run;
+                return;
+            }
+        }
+    }
+}
+
+/* The fixed arm; else the twin; else the arm that healed. */
+static void load_well(const char *study, report_charts *c)
+{
+    const report_verdict *v = c->verdict;
+    static const report_role roles[] = {REPORT_FIX, REPORT_TWIN, REPORT_HEALED};
+    static const char *const phases[] = {"proof", "twin", "operand"};
+
+    for (size_t k = 0; k < 3; k++) {
+        for (size_t i = 0; i < v->run_count && i < RUNS_TRIED; i++) {
+            const report_run *run = &v->runs[i];
+
+            if (!report_is_phase(run, phases[k]) || run->outcome != REPORT_HELD)
+                continue;
+            if (try_site(study, run, c->site, &c->well_series)) {
+                c->well = run;
+                c->well_role = roles[k];
+                return;
+            }
+        }
+    }
+}
+
+plumb_status report_charts_load(const char *study, const report_verdict *verdict,
+                                report_charts *charts, plumb_error *why)
+{
+    *charts = (report_charts){.verdict = verdict, .site = pick_site(verdict)};
+    pick_runs(verdict, charts->run);
+    const plumb_status status = load_loss(study, charts, why);
+
+    if (status != PLUMB_OK) {
+        report_charts_free(charts);
+        return status;
+    }
+    if (charts->site != NULL) {
+        load_ill(study, charts);
+        load_well(study, charts);
+    }
+    return PLUMB_OK;
+}
+
+void report_charts_free(report_charts *charts)
+{
+    for (int role = 0; role < REPORT_ROLES; role++)
+        report_series_free(&charts->loss[role]);
+    report_site_series_free(&charts->ill_series);
+    report_site_series_free(&charts->well_series);
+    *charts = (report_charts){0};
+}
+
+/* --- ranges ---------------------------------------------------------------------- */
+
+static void thin(report_series *series, double first, double last, size_t columns,
+                 plumb_status *status, plumb_error *why)
+{
+    if (*status == PLUMB_OK)
+        *status = report_series_thin(series, first, last, columns, why);
+}
+
+static double last_step(const report_series *series)
+{
+    return series->count > 0 ? series->at[series->count - 1].step : 0;
+}
+
+plumb_status report_charts_thin(report_charts *charts, size_t columns, plumb_error *why)
+{
+    report_site_series *const site[] = {&charts->ill_series, &charts->well_series};
+    plumb_status status = PLUMB_OK;
+    double last = 0;
+
+    for (int role = 0; role < REPORT_ROLES; role++)
+        last = fmax(last, last_step(&charts->loss[role]));
+    for (int role = 0; role < REPORT_ROLES; role++)
+        thin(&charts->loss[role], 0, last, columns, &status, why);
+    last = fmax(last_step(&site[0]->headroom), last_step(&site[1]->headroom));
+    for (int i = 0; i < 2; i++) {
+        thin(&site[i]->headroom, 0, last, columns, &status, why);
+        thin(&site[i]->saturated, 0, last, columns, &status, why);
+        thin(&site[i]->flushed, 0, last, columns, &status, why);
+    }
+    return status;
+}
+
+bool report_charts_has_loss(const report_charts *charts)
+{
+    for (int role = 0; role < REPORT_ROLES; role++)
+        if (charts->run[role] != NULL)
+            return true;
+    return false;
+}
+
+bool report_charts_has_site(const report_charts *charts)
+{
+    return charts->ill != NULL || charts->well != NULL;
+}
