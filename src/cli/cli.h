@@ -132,7 +132,7 @@ typedef struct cli_diagnose_values {
     const char *study, *kill_command;
     cli_words set;
     int64_t steps, margin, seeds, observe;
-    cli_seed seed;
+    cli_seed seed, data_seed;
     double band, silence, grace, lr_scale;
     bool plan, json, no_html, quiet;
 } cli_diagnose_values;

@@ -18,6 +18,8 @@ static const cli_option options[] = {
      "steps past the old failure that count as survived"},
     {"seed", 0, "N", CLI_SEED, AT(seed), 0, 0, NULL,
      "seed of the failing run [the trainer's own]"},
+    {"data-seed", 0, "N", CLI_SEED, AT(data_seed), 0, 0, NULL,
+     "its order of the data [as --seed]"},
     {"seeds", 0, "N", CLI_INT, AT(seeds), 1, 100, "1",
      "further seeds for the proof of the fix"},
     {"observe", 0, "N", CLI_INT, AT(observe), 1, 1e9, "1",
@@ -59,7 +61,8 @@ static plumb_diagnose_settings settings_of(const cli_diagnose_values *values,
         .command = command,
         .question = question,
         .seed = values->seed.number,
-        .data_seed = values->seed.number,
+        .data_seed =
+            values->data_seed.given ? values->data_seed.number : values->seed.number,
         .has_seed = values->seed.given,
         .steps = values->steps,
         .margin = values->margin,
@@ -108,6 +111,8 @@ int cli_diagnose_command(const cli_diagnose_values *values, const char *const *c
     if (found != NULL)
         code =
             cli_show_verdict(study, found, values->json, !values->no_html && !values->plan);
+    if (values->plan && code == CLI_CANNOT_TELL)
+        code = CLI_HEALTHY; /* nothing was looked for */
     if (status != PLUMB_OK && !(status == PLUMB_INTERRUPTED && found != NULL))
         code = cli_complain("%s", why.message);
     if (cli_interrupted())
@@ -143,6 +148,8 @@ static int run(const void *given, const cli_line *line)
 
     if (line->words.count > 0 && line->command != NULL)
         return cli_complain("give a run file or a command after '--', not both");
+    if (values->data_seed.given && !values->seed.given)
+        return cli_complain("--data-seed needs --seed");
     if (line->words.count > 0)
         return diagnose_file(values, line->words.at[0]);
     if (line->command == NULL || line->command[0] == NULL)
