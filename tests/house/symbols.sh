@@ -9,6 +9,13 @@
 set -eu
 directory=${1:-$(dirname "$PLUMB")}
 
+for archive in libplumb.a libplumbrun.a; do
+    [ -s "$directory/$archive" ] || {
+        echo "there is no $directory/$archive"
+        exit 1
+    }
+done
+
 # External symbols that the archive uses and does not define.
 outside() {
     nm -P -g "$1" | awk '
