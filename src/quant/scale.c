@@ -1,0 +1,128 @@
+/* Scales: TransformerEngine's rules for s (recipes R1, R2), DeepSeek's for d (R6), and the
+ * state machine of delayed scaling.
+ */
+#include "quant/scale.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { FRACTION = 0x007fffff };
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 448 * 2^-margin, exactly. */
+static float largest_scaled(const plumb_spec *spec)
+{
+    const float largest = plumb_format_get(spec->format)->largest;
+
+    return ldexpf(largest, -spec->margin);
+}
+
+/* NaN stays: it compares false, as in TransformerEngine. */
+static float with_floor(const plumb_spec *spec, float amax)
+{
+    return amax < spec->amax_floor ? spec->amax_floor : amax;
+}
+
+float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise)
+{
+    amax = with_floor(spec, amax);
+    if (!(amax > 0) || isinf(amax))
+        return otherwise;
+    float s = largest_scaled(spec) / amax;
+    if (isinf(s))
+        s = FLT_MAX;
+    if (s < FLT_MIN)
+        s = FLT_MIN;
+    return spec->power_of_two ? float_of(bits_of(s) & ~(uint32_t)FRACTION) : s;
+}
+
+/* d rounded up to a power of two; the mantissa carries into the exponent. */
+static float power_of_two_up(float d)
+{
+    return float_of((bits_of(d) + FRACTION) & ~(uint32_t)FRACTION);
+}
+
+/* DeepSeek divides by d, so d is what its kernel computes. */
+static float d_from_amax(const plumb_spec *spec, float amax)
+{
+    amax = with_floor(spec, amax);
+    if (!(amax > 0))
+        return 1;
+    const float d = amax / largest_scaled(spec);
+    if (isinf(d))
+        return d;
+    return spec->power_of_two ? power_of_two_up(d < FLT_MIN ? FLT_MIN : d) : d;
+}
+
+plumb_block_scale plumb_block_scale_current(const plumb_spec *spec, float amax)
+{
+    if (spec->divide) {
+        const float d = d_from_amax(spec, amax);
+        return (plumb_block_scale){d, true, d};
+    }
+    return plumb_block_scale_fixed(plumb_scale_from_amax(spec, amax, 1));
+}
+
+plumb_block_scale plumb_block_scale_fixed(float s)
+{
+    return (plumb_block_scale){s, false, 1 / s};
+}
+
+void plumb_scale_state_init(plumb_scale_state *state)
+{
+    memset(state, 0, sizeof *state);
+    state->scale = 1;
+    state->pending = -1;
+}
+
+/* The state may come from a damaged checkpoint. */
+static int valid_count(const plumb_scale_state *state)
+{
+    if (state->count < 0)
+        return 0;
+    return state->count < PLUMB_MAX_HISTORY ? state->count : PLUMB_MAX_HISTORY;
+}
+
+static float window_maximum(const plumb_scale_state *state)
+{
+    float amax = 0;
+
+    for (int i = 0; i < state->count; i++) {
+        if (state->history[i] > amax)
+            amax = state->history[i];
+    }
+    return amax;
+}
+
+void plumb_scale_state_update(plumb_scale_state *state, const plumb_spec *spec)
+{
+    const float newest = state->pending;
+    int kept = valid_count(state);
+
+    state->pending = -1;
+    if (!(newest > 0))
+        return;
+    if (kept >= spec->history)
+        kept = spec->history - 1;
+    memmove(state->history + 1, state->history, (size_t)kept * sizeof *state->history);
+    state->history[0] = newest;
+    state->count = kept + 1;
+    state->scale = plumb_scale_from_amax(
+        spec, spec->most_recent ? newest : window_maximum(state), state->scale);
+}

@@ -1,0 +1,21 @@
+/* quant/spec.h - which specs make sense, and which of their fields mean anything. */
+#ifndef PLUMB_QUANT_SPEC_H
+#define PLUMB_QUANT_SPEC_H
+
+#include "plumb/quant.h"
+
+/* E4M3 or E5M2: the formats that take attributes. */
+bool plumb_spec_is_scaled(const plumb_spec *spec);
+
+/* "e4m3" with nothing else said. */
+plumb_spec plumb_spec_default(plumb_format format);
+
+/* spec with every field that its format and rule do not use at its default. */
+plumb_spec plumb_spec_normal(const plumb_spec *spec);
+
+/* PLUMB_BAD_FORMAT or PLUMB_BAD_ARGUMENT with a sentence when fields contradict each other
+ * or are out of range.
+ */
+plumb_status plumb_spec_check(const plumb_spec *spec, plumb_error *why);
+
+#endif

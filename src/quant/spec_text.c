@@ -1,0 +1,312 @@
+/* The textual form of a spec: a format and attributes, separated by colons.  One table has
+ * every word; parsing, contradictions and printing go by it.
+ */
+#include "quant/decimal.h"
+#include "quant/spec.h"
+
+#include <string.h>
+
+typedef enum attribute {
+    GRAIN,
+    RULE,
+    HISTORY,
+    MARGIN,
+    ALGORITHM,
+    OVERFLOW,
+    POW2,
+    DIVIDE,
+    FLOOR,
+} attribute;
+
+typedef struct word {
+    const char *text; /* one that ends in '=' takes a number */
+    attribute attribute;
+    int value;
+} word;
+
+static const word words[] = {
+    {"tensor", GRAIN, PLUMB_GRAIN_TENSOR},
+    {"1x128", GRAIN, PLUMB_GRAIN_1X128},
+    {"128x128", GRAIN, PLUMB_GRAIN_128X128},
+    {"none", RULE, PLUMB_SCALE_NONE},
+    {"static=", RULE, PLUMB_SCALE_STATIC},
+    {"current", RULE, PLUMB_SCALE_CURRENT},
+    {"delayed", RULE, PLUMB_SCALE_DELAYED},
+    {"history=", HISTORY, 0},
+    {"margin=", MARGIN, 0},
+    {"max", ALGORITHM, false},
+    {"recent", ALGORITHM, true},
+    {"saturate", OVERFLOW, true},
+    {"overflow", OVERFLOW, false},
+    {"pow2", POW2, true},
+    {"nopow2", POW2, false},
+    {"divide", DIVIDE, true},
+    {"multiply", DIVIDE, false},
+    {"floor=", FLOOR, 0},
+};
+enum { WORDS = sizeof words / sizeof words[0] };
+
+static const char allowed[] =
+    "tensor 1x128 128x128 none static=S current delayed history=N "
+    "margin=N max recent saturate overflow pow2 nopow2 divide "
+    "multiply floor=A";
+
+static bool takes_number(const word *w)
+{
+    return w->text[strlen(w->text) - 1] == '=';
+}
+
+/* The word that the n characters at text are, and where its number starts. */
+static const word *find_word(const char *text, size_t n, size_t *argument)
+{
+    for (size_t i = 0; i < WORDS; i++) {
+        const size_t length = strlen(words[i].text);
+        const bool number = takes_number(&words[i]);
+
+        if ((number ? n >= length : n == length) &&
+            memcmp(text, words[i].text, length) == 0) {
+            *argument = length;
+            return &words[i];
+        }
+    }
+    return NULL;
+}
+
+static bool parse_whole(const char *text, size_t n, int least, int most, int *value)
+{
+    int number = 0;
+
+    if (n == 0 || n > 4)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        number = 10 * number + (text[i] - '0');
+    }
+    *value = number;
+    return number >= least && number <= most;
+}
+
+/* Numbers of words that take one; NULL, or what is allowed. */
+static const char *set_number(plumb_spec *spec, const word *w, const char *text, size_t n)
+{
+    float real;
+
+    if (w->attribute == HISTORY)
+        return parse_whole(text, n, 1, PLUMB_MAX_HISTORY, &spec->history)
+                   ? NULL
+                   : "a whole number of 1 to 1024";
+    if (w->attribute == MARGIN)
+        return parse_whole(text, n, 0, 32, &spec->margin) ? NULL
+                                                          : "a whole number of 0 to 32";
+    if (!plumb_decimal_parse(text, n, &real))
+        return "a positive decimal number of 1.2e-38 to 3.4e38, up to 15 digits";
+    if (w->attribute == FLOOR) {
+        spec->amax_floor = real;
+        return NULL;
+    }
+    spec->rule = PLUMB_SCALE_STATIC;
+    spec->static_scale = real;
+    return real > 0 ? NULL : "a scale above 0";
+}
+
+static void set_word(plumb_spec *spec, const word *w)
+{
+    switch (w->attribute) {
+    case GRAIN:
+        spec->grain = (plumb_grain)w->value;
+        break;
+    case RULE:
+        spec->rule = (plumb_scale_rule)w->value;
+        break;
+    case ALGORITHM:
+        spec->most_recent = w->value != 0;
+        break;
+    case OVERFLOW:
+        spec->saturate = w->value != 0;
+        break;
+    case POW2:
+        spec->power_of_two = w->value != 0;
+        break;
+    case DIVIDE:
+        spec->divide = w->value != 0;
+        break;
+    case HISTORY:
+    case MARGIN:
+    case FLOOR:
+        break;
+    }
+}
+
+static plumb_status parse_attribute(plumb_spec *spec, unsigned *given, const char *text,
+                                    size_t n, plumb_error *why)
+{
+    size_t start = 0;
+    const word *w = find_word(text, n, &start);
+    const char *range;
+
+    if (w == NULL)
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "\"%.*s\" is no attribute of a format; allowed: %s", (int)n, text,
+                          allowed);
+    if (*given & 1u << w->attribute)
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "\"%.*s\" repeats or contradicts an earlier attribute", (int)n,
+                          text);
+    *given |= 1u << w->attribute;
+    if (!takes_number(w)) {
+        set_word(spec, w);
+        return PLUMB_OK;
+    }
+    range = set_number(spec, w, text + start, n - start);
+    if (range != NULL)
+        return plumb_fail(why, PLUMB_BAD_INPUT, "\"%.*s\": %s must be followed by %s",
+                          (int)n, text, w->text, range);
+    return PLUMB_OK;
+}
+
+/* An attribute that was written, changes something, and yet means nothing under the rule
+ * that came out is a mistake of the writer's; an inherited one is not.
+ */
+static plumb_status check_applies(const plumb_spec *spec, const plumb_spec *normal,
+                                  unsigned given, plumb_error *why)
+{
+    const char *what = NULL;
+
+    if ((given & 1u << HISTORY) && spec->history != normal->history)
+        what = "history goes with rule delayed only";
+    if ((given & 1u << ALGORITHM) && spec->most_recent != normal->most_recent)
+        what = "recent goes with rule delayed only";
+    if ((given & 1u << MARGIN) && spec->margin != normal->margin)
+        what = "margin goes with rules current and delayed only";
+    if ((given & 1u << POW2) && spec->power_of_two != normal->power_of_two)
+        what = "pow2 goes with rules current and delayed only";
+    if ((given & 1u << FLOOR) && spec->amax_floor != normal->amax_floor)
+        what = "floor goes with rules current and delayed only";
+    if ((given & 1u << DIVIDE) && spec->divide != normal->divide)
+        what = "divide goes with rule current only";
+    return what == NULL ? PLUMB_OK : plumb_fail(why, PLUMB_BAD_INPUT, "%s", what);
+}
+
+/* "e4m3" of "e4m3:current". */
+static plumb_status parse_format(const char *text, size_t n, plumb_format *format,
+                                 plumb_error *why)
+{
+    char name[PLUMB_SPEC_TEXT];
+
+    memcpy(name, text, n);
+    name[n] = 0;
+    if (!plumb_format_parse(name, format))
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "\"%s\" is no format; allowed: fp32 bf16 e4m3 e5m2", name);
+    return PLUMB_OK;
+}
+
+/* The attributes after the format, text pointing at the first colon or the end. */
+static plumb_status parse_attributes(const char *text, plumb_spec *spec, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+    unsigned given = 0;
+
+    if (*text != 0 && !plumb_spec_is_scaled(spec))
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "%s takes no attributes, but \"%s\" was given",
+                          plumb_format_get(spec->format)->name, text + 1);
+    while (status == PLUMB_OK && *text == ':') {
+        const size_t n = strcspn(text + 1, ":");
+
+        status = parse_attribute(spec, &given, text + 1, n, why);
+        text += 1 + n;
+    }
+    if (status != PLUMB_OK)
+        return status;
+    const plumb_spec normal = plumb_spec_normal(spec);
+    status = check_applies(spec, &normal, given, why);
+    *spec = normal;
+    return status;
+}
+
+plumb_status plumb_spec_parse(const char *text, const plumb_spec *base, plumb_spec *spec,
+                              plumb_error *why)
+{
+    plumb_format format;
+    plumb_status status;
+
+    if (strlen(text) >= PLUMB_SPEC_TEXT)
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "a spec of %zu characters (\"%.40s...\"); allowed are %d",
+                          strlen(text), text, (int)PLUMB_SPEC_TEXT - 1);
+    const size_t name = strcspn(text, ":");
+    status = parse_format(text, name, &format, why);
+    if (status != PLUMB_OK)
+        return status;
+
+    plumb_spec parsed = plumb_spec_default(format);
+    if (base != NULL && plumb_spec_is_scaled(&parsed) && plumb_spec_is_scaled(base)) {
+        parsed = plumb_spec_normal(base);
+        parsed.format = format;
+    }
+    status = parse_attributes(text + name, &parsed, why);
+    if (status == PLUMB_OK)
+        status = plumb_spec_check(&parsed, why);
+    if (status == PLUMB_OK)
+        *spec = parsed;
+    else if (why != NULL)
+        why->status = PLUMB_BAD_INPUT;
+    return status == PLUMB_OK ? PLUMB_OK : PLUMB_BAD_INPUT;
+}
+
+/* Appends ":word", and the number of a word that takes one. */
+static void append(char text[PLUMB_SPEC_TEXT], attribute kind, int value,
+                   const char *number)
+{
+    const size_t used = strlen(text);
+
+    for (size_t i = 0; i < WORDS; i++) {
+        if (words[i].attribute == kind && words[i].value == value) {
+            plumb_print(text + used, PLUMB_SPEC_TEXT - used, ":%s%s", words[i].text,
+                        number);
+            return;
+        }
+    }
+}
+
+static void append_whole(char text[PLUMB_SPEC_TEXT], attribute kind, int value)
+{
+    char number[PLUMB_DECIMAL_TEXT];
+
+    plumb_print(number, sizeof number, "%d", value);
+    append(text, kind, 0, number);
+}
+
+void plumb_spec_print(const plumb_spec *spec, char text[PLUMB_SPEC_TEXT])
+{
+    const plumb_format_info *format = plumb_format_get(spec->format);
+    const plumb_spec normal = plumb_spec_normal(spec);
+    const plumb_spec usual = plumb_spec_default(spec->format);
+    char number[PLUMB_DECIMAL_TEXT] = "";
+
+    plumb_print(text, PLUMB_SPEC_TEXT, "%s", format != NULL ? format->name : "?");
+    if (!plumb_spec_is_scaled(spec))
+        return;
+    if (normal.rule == PLUMB_SCALE_STATIC)
+        plumb_decimal_print(normal.static_scale, number);
+    append(text, GRAIN, (int)normal.grain, "");
+    append(text, RULE, (int)normal.rule, number);
+    if (normal.rule == PLUMB_SCALE_DELAYED)
+        append_whole(text, HISTORY, normal.history);
+    if (normal.margin != usual.margin)
+        append_whole(text, MARGIN, normal.margin);
+    if (normal.most_recent != usual.most_recent)
+        append(text, ALGORITHM, normal.most_recent, "");
+    if (normal.saturate != usual.saturate)
+        append(text, OVERFLOW, normal.saturate, "");
+    if (normal.power_of_two != usual.power_of_two)
+        append(text, POW2, normal.power_of_two, "");
+    if (normal.divide != usual.divide)
+        append(text, DIVIDE, normal.divide, "");
+    if (normal.amax_floor != usual.amax_floor) {
+        plumb_decimal_print(normal.amax_floor, number);
+        append(text, FLOOR, 0, number);
+    }
+}
