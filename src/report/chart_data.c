@@ -56,6 +56,13 @@ static const report_run *prefer(const report_verdict *v, const char *phase,
     return found;
 }
 
+/* A run of the proof with the fix in it: other seeds of the twin and of the run are there too. */
+static bool has_fix(const report_verdict *v, const report_run *run)
+{
+    return report_is_phase(run, "proof") && run->outcome == REPORT_HELD &&
+           (!v->fix.has || v->fix.rules == NULL || json_equal(run->rules, v->fix.rules));
+}
+
 static void pick_runs(const report_verdict *v, const report_run *run[REPORT_ROLES])
 {
     static const char *const narrowing[] = {"operand", "layer", "class"};
@@ -66,7 +73,9 @@ static void pick_runs(const report_verdict *v, const report_run *run[REPORT_ROLE
     run[REPORT_TWIN] = prefer(v, "twin", REPORT_HELD);
     for (size_t i = 0; i < 3 && run[REPORT_HEALED] == NULL; i++)
         run[REPORT_HEALED] = last_healed(v, narrowing[i]);
-    run[REPORT_FIX] = first_of(v, "proof", REPORT_HELD);
+    for (size_t i = 0; i < v->run_count && run[REPORT_FIX] == NULL; i++)
+        if (has_fix(v, &v->runs[i]))
+            run[REPORT_FIX] = &v->runs[i];
     run[REPORT_MASK] = prefer(v, "mask", REPORT_HELD);
 }
 
@@ -181,7 +190,9 @@ static void load_well(const char *study, report_charts *c)
         for (size_t i = 0; i < v->run_count && i < RUNS_TRIED; i++) {
             const report_run *run = &v->runs[i];
 
-            if (!report_is_phase(run, phases[k]) || run->outcome != REPORT_HELD)
+            if (roles[k] == REPORT_FIX
+                    ? !has_fix(v, run)
+                    : !report_is_phase(run, phases[k]) || run->outcome != REPORT_HELD)
                 continue;
             if (try_site(study, run, c->site, &c->well_series)) {
                 c->well = run;

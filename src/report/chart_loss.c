@@ -50,17 +50,20 @@ static void frame_steps(const report_charts *c, report_frame *frame)
     }
 }
 
-/* A vertical line with a word at its head. */
+/* A vertical line with a word at its head, on the side that anchor says, inside the picture. */
 static void mark_step(report_text *svg, const report_frame *frame, const char *class_,
                       double step, const char *anchor, const char *words)
 {
     const double x = report_frame_x(frame, step);
+    const double width = 6.6 * (double)report_columns(words);
+    const double right = frame->left + frame->width;
 
     if (step < frame->first || step > frame->last)
         return;
     report_svg_line(svg, class_, x, frame->top - 6, x, frame->top + frame->height);
-    report_svg_words(svg, "mark", x + (anchor[0] == 'e' ? -5 : 5), frame->top - 12, anchor,
-                     words);
+    report_svg_words(svg, "mark",
+                     anchor[0] == 'e' ? fmax(x - 5, width) : fmin(x + 5, right - width),
+                     frame->top - 12, anchor, words);
 }
 
 static void mark_steps(report_text *svg, const report_charts *c, const report_frame *frame)

@@ -10,21 +10,33 @@ static bool is_first_of_phase(const report_run *runs, size_t i)
     return i == 0 || runs[i].phase == NULL || !report_is_phase(&runs[i - 1], runs[i].phase);
 }
 
+/* The narrowest set that healed: the search ends with it. */
+static bool is_last_healed(const report_run *runs, size_t count, size_t i)
+{
+    if (!report_is_search(&runs[i]) || runs[i].outcome != REPORT_HELD)
+        return false;
+    for (size_t k = i + 1; k < count; k++)
+        if (report_is_search(&runs[k]) && !report_is_phase(&runs[k], "mechanism") &&
+            runs[k].outcome == REPORT_HELD)
+            return false;
+    return true;
+}
+
 /* 3: the verdict rests on it; 0: one of many. */
-static int weight(const report_run *runs, size_t i)
+static int weight(const report_run *runs, size_t count, size_t i)
 {
     const report_run *run = &runs[i];
+    const bool held = run->outcome == REPORT_HELD;
+    const bool class_ = report_is_phase(run, "class");
 
     if (report_is_phase(run, "proof") || report_is_phase(run, "mask") ||
-        report_is_phase(run, "twin"))
+        report_is_phase(run, "twin") || is_last_healed(runs, count, i) ||
+        (held && (class_ || report_is_phase(run, "mechanism"))))
         return 3;
-    if (report_is_search(run) && run->outcome == REPORT_HELD)
-        return 3;
-    if (is_first_of_phase(runs, i))
+    if (class_ || report_is_phase(run, "repeat"))
         return 2;
-    if (report_is_phase(run, "repeat"))
-        return 2;
-    return run->outcome == REPORT_BROKEN || report_is_phase(run, "class") ? 1 : 0;
+    return run->outcome == REPORT_BROKEN || is_first_of_phase(runs, i) ||
+           (held && report_is_search(run));
 }
 
 static size_t gap_at(const bool *shown, size_t count, size_t first)
@@ -56,7 +68,7 @@ void report_fold(const report_run *runs, size_t count, size_t most, size_t most_
     memset(shown, 0, count * sizeof *shown);
     for (int wanted = WEIGHTS - 1; wanted >= 0; wanted--)
         for (size_t i = 0; i < count && left > 0; i++)
-            if (weight(runs, i) == wanted) {
+            if (weight(runs, count, i) == wanted) {
                 shown[i] = true;
                 left--;
             }

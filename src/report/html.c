@@ -76,6 +76,23 @@ static void add_pieces(report_text *html, const char *const *pieces)
         report_add(html, *pieces);
 }
 
+/* Names of sites may be broken after a slash, so that they do not break a phone's line
+ * somewhere inside a word.
+ */
+static void add_breakable(report_text *html, const char *foreign, size_t limit)
+{
+    report_text escaped = {0};
+
+    report_html(&escaped, foreign, limit);
+    for (size_t i = 0; i < escaped.size; i++) {
+        report_bytes(html, escaped.at + i, 1);
+        if (escaped.at[i] == '/')
+            report_add(html, "<wbr>");
+    }
+    html->failed |= escaped.failed;
+    report_text_free(&escaped);
+}
+
 static void head(report_text *html, const report_verdict *v)
 {
     report_text words = {0};
@@ -95,7 +112,7 @@ static void head(report_text *html, const report_verdict *v)
                  v->exit >= 0 && v->exit <= 3 ? (int)v->exit : 2);
     report_html(html, v->verdict != NULL ? v->verdict : "no verdict", 60);
     report_add(html, "</span> <span>plumb diagnose</span></p>\n<h1>");
-    report_html(html, words.at, 600);
+    add_breakable(html, words.at, 600);
     report_add(html, "</h1>\n");
     report_text_free(&words);
     report_question(&words, v);
@@ -175,11 +192,13 @@ static void key_item(report_text *html, report_role role, const report_run *run)
 
     report_print(html, "<li class=\"%s\"><b>%s</b> ", report_role_class[role],
                  report_role_name[role]);
-    if (run->label != NULL) {
+    if (run->label != NULL && strcmp(run->label, report_role_name[role]) != 0) {
         report_add(&words, run->label);
-        report_add(&words, ": ");
+        report_add(&words, ", ");
     }
     report_outcome_words(&words, run);
+    report_add(&words, run->outcome == REPORT_HELD ? " to step " : " at step ");
+    report_run_step(&words, run);
     report_html(html, words.at, 160);
     report_add(html, "</li>\n");
     html->failed |= words.failed;
@@ -201,10 +220,12 @@ static void add_pictures(report_text *html, report_text svg[2])
 
 static void loss_section(report_text *html, const report_charts *c, report_text svg[2])
 {
-    report_add(html,
-               "<section>\n<h2>Loss of the arms</h2>\n<p class=\"lead\">Same seed, same "
-               "batches; only the arithmetic differs. A cross marks a value that is not "
-               "finite.</p>\n<figure>\n");
+    report_add(
+        html,
+        "<section class=\"drawn\">\n<h2>Loss of the arms</h2>\n<p class=\"lead\">The "
+        "failing "
+        "run beside its bf16 twin and the arms that the verdict rests on. A cross marks "
+        "a value that is not finite.</p>\n<figure>\n");
     add_pictures(html, svg);
     report_add(html, "<figcaption><ul class=\"key\">\n");
     for (int role = 0; role < REPORT_ROLES; role++)
@@ -215,7 +236,9 @@ static void loss_section(report_text *html, const report_charts *c, report_text 
 
 static void site_section(report_text *html, const report_charts *c, report_text svg[2])
 {
-    report_add(html, "<section>\n<h2>The failing site</h2>\n<p class=\"lead\"><code>");
+    report_add(
+        html,
+        "<section class=\"drawn\">\n<h2>The failing site</h2>\n<p class=\"lead\"><code>");
     report_html(html, c->site, 300);
     report_add(html, "</code></p>\n<figure>\n");
     add_pictures(html, svg);
@@ -291,14 +314,15 @@ static void timeline(report_text *html, const report_verdict *v)
     report_draw_timeline(&svg[0], v, shown, false);
     report_draw_timeline(&svg[1], v, shown, true);
     report_add(html,
-               "<section>\n<h2>What was run</h2>\n<p class=\"lead\">In the order in which "
+               "<section class=\"drawn\">\n<h2>What was run</h2>\n<p class=\"lead\">In the "
+               "order in which "
                "it was asked for; each bar is as long as the steps it ran, and a cross is "
                "where the run failed.</p>\n<figure>\n");
     add_pictures(html, svg);
     if (v->run_count > BARS)
         report_print(html, "<figcaption>%zu more runs are in the table.</figcaption>\n",
                      v->run_count - BARS);
-    report_add(html, "</figure>\n");
+    report_add(html, "</figure>\n</section>\n");
     free(shown);
 }
 

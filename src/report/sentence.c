@@ -168,11 +168,11 @@ void report_first_moved(report_text *text, const report_verdict *v)
         add_if(text, v->first_moved.statistic);
         add_range(text, v->first_moved.value, v->first_moved.least, v->first_moved.most);
     }
-    if (v->first_moved.lead != REPORT_NONE) {
-        separate(text, start, "; ");
-        report_add(text, "lead ");
+    if (v->first_moved.lead != REPORT_NONE && !says(v->first_moved.text)) {
+        separate(text, start, ", ");
         add_step(text, v->first_moved.lead);
         report_add(text, v->first_moved.lead == 1 ? " step" : " steps");
+        report_add(text, " before the failure");
     }
 }
 
@@ -203,16 +203,14 @@ void report_fix(report_text *text, const report_verdict *v)
 
 void report_mask(report_text *text, const report_verdict *v)
 {
-    const size_t start = text->size;
-
     if (!v->mask.has)
         return;
-    add_open(text, v->mask.text);
-    if (!v->mask.says_survived)
-        return;
-    separate(text, start, "; ");
-    report_add(text, v->mask.survived ? "survives, so it masks: not a fix"
-                                      : "fails all the same");
+    if (says(v->mask.text))
+        report_add(text, v->mask.text);
+    else if (v->mask.says_survived)
+        report_add(text, v->mask.survived
+                             ? "a lower learning rate survives: masked, not a fix"
+                             : "a lower learning rate fails all the same");
 }
 
 void report_cost(report_text *text, const report_verdict *v)
@@ -260,6 +258,6 @@ void report_run_step(report_text *text, const report_run *run)
     if (run->outcome == REPORT_FAILED && run->fail_step != REPORT_NONE &&
         run->fail_step > 0)
         add_step(text, run->fail_step);
-    else if (run->last_step != REPORT_NONE)
+    else if (run->last_step != REPORT_NONE && run->last_step > 0)
         add_step(text, run->last_step);
 }

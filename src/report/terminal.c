@@ -14,7 +14,7 @@
 
 enum {
     GUTTER = 13,
-    RUN_ROWS = 12,
+    RUN_ROWS = 14,
     GAPS = 4, /* places where a folded line may stand; more of them become one at the end */
     LIMITS = 3,
     STATEMENTS = 3,
@@ -263,7 +263,7 @@ static void statements(page *p, const report_verdict *v)
         report_text words = {0};
 
         report_statement(&words, json_array_get(v->statements, i));
-        section(p, BOLD, i == first ? "SEEN" : "", &words, 2);
+        section(p, BOLD, i == first ? "FOUND" : "", &words, 2);
     }
 }
 

@@ -363,7 +363,8 @@ void report_outcome_words(report_text *text, const report_run *run)
 
     switch (run->outcome) {
     case REPORT_HELD:
-        report_add(text, "holds");
+        /* A run that was asked for no step declares itself and ends. */
+        report_add(text, run->stop_at == 0 ? "answers" : "holds");
         return;
     case REPORT_FAILED:
         report_add(text, "fails");

@@ -55,7 +55,7 @@ static bool write_metrics(const char *directory, const json_t *run, int64_t each
         else
             fprintf(file, "{\"step\":%lld,\"loss\":%.9g}\n", (long long)step,
                     loss_at(part, step, salt, left) +
-                        (strstr(json_string_value(json_object_get(run, "label")), "x0.3")
+                        (strstr(json_string_value(json_object_get(run, "label")), "lower")
                              ? 0.35 * (1 - exp(-part / 10))
                              : 0));
     }
