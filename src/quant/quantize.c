@@ -7,7 +7,7 @@
 #include "quant/scale.h"
 #include "quant/spec.h"
 
-#include <string.h>
+#include <math.h>
 
 enum { BLOCK = PLUMB_BLOCK, TURNED = 16 /* columns in the buffer at once */ };
 
@@ -251,6 +251,16 @@ static const unsigned char *code_at(const plumb_quantized *q, size_t row, size_t
     return (const unsigned char *)q->codes + (row * q->ld + col) * code_bytes(q->format);
 }
 
+/* x *= d; a NaN is the one pattern, also that of infinity times 0. */
+static void scale_each(float *x, const float *d, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float scaled = x[i] * d[i];
+
+        x[i] = isnan(scaled) ? (float)NAN : scaled;
+    }
+}
+
 /* One row: segments that share a scale, or a scale for each element. */
 static void dequantize_row(const plumb_quantized *q, size_t row, float *x)
 {
@@ -263,8 +273,7 @@ static void dequantize_row(const plumb_quantized *q, size_t row, float *x)
     }
     if (q->grain == PLUMB_GRAIN_1X128 && q->along_rows) {
         plumb_cast_decode(q->format, 1, code_at(q, row, 0), q->cols, x);
-        for (size_t col = 0; col < q->cols; col++)
-            x[col] *= q->d[band * q->cols + col];
+        scale_each(x, q->d + band * q->cols, q->cols);
         return;
     }
     const float *d = q->d + (q->grain == PLUMB_GRAIN_1X128 ? row : band) * across;
