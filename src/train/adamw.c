@@ -1,0 +1,136 @@
+/* AdamW (Loshchilov and Hutter, 2019) with clipping by the global norm.
+ *
+ *   g = gradient * min(1, clip / norm)
+ *   m = b1 m + (1 - b1) g      v = b2 v + (1 - b2) g^2      both stored in their site's spec
+ *   w = w - lr (m^ / (sqrt(v^) + eps) + decay w)            decay on matrices only
+ *
+ * Master weights are fp32.  Every element is on its own, so threads do not matter.
+ */
+#include "train/sensors.h"
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct adam {
+    float lr, beta1, beta2, eps, decay, clip;
+    float unbias1, unbias2; /* 1 / (1 - beta^step) */
+} adam;
+
+static void moments(const trainer *t, const plumb_parameter *p, const adam *a)
+{
+    const size_t end = p->offset + p->rows * p->cols;
+    float *m = t->m, *v = t->v;
+
+#pragma omp parallel for schedule(static) num_threads(t->threads)
+    for (size_t i = p->offset; i < end; i++) {
+        const float g = t->share[0][i] * a->clip;
+
+        m[i] = a->beta1 * m[i] + (1.0f - a->beta1) * g;
+        v[i] = a->beta2 * v[i] + (1.0f - a->beta2) * g * g;
+    }
+}
+
+/* Bits of |x|: ordered like the values, NaN above all. */
+static uint32_t magnitude(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* Returns the bits of the largest |update|. */
+static uint32_t apply(const trainer *t, const plumb_parameter *p, const adam *a)
+{
+    const size_t end = p->offset + p->rows * p->cols;
+    const float decay = p->matrix ? a->decay : 0.0f;
+    const float *m = t->m, *v = t->v;
+    float *w = t->weights;
+    uint32_t most = 0;
+
+#pragma omp parallel for schedule(static) num_threads(t->threads) reduction(max : most)
+    for (size_t i = p->offset; i < end; i++) {
+        const float update = m[i] * a->unbias1 / (sqrtf(v[i] * a->unbias2) + a->eps);
+        const uint32_t bits = magnitude(update);
+
+        most = bits > most ? bits : most;
+        w[i] -= a->lr * (update + decay * w[i]);
+    }
+    return most;
+}
+
+plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
+                         plumb_counts *counts, plumb_quantized *q, plumb_error *why)
+{
+    const plumb_parameter *p = &t->parameters[parameter];
+    float *x = (which == STATE_M ? t->m : t->v) + p->offset;
+
+    *q = (plumb_quantized){.codes = t->codes, .d = t->scales};
+    const plumb_status status =
+        plumb_quantize(spec, x, p->rows, p->cols, false, NULL, true, q, counts, why);
+
+    return status == PLUMB_OK ? plumb_dequantize(q, x, why) : status;
+}
+
+static plumb_status store(trainer *t, size_t parameter, size_t which, plumb_error *why)
+{
+    const size_t index = parameter_site(&t->sites, parameter, which);
+    const plumb_spec *spec = &t->sites.at[index].effective;
+    plumb_counts counts = {0};
+    plumb_quantized q;
+
+    if (spec->format == PLUMB_FP32) {
+        const plumb_parameter *p = &t->parameters[parameter];
+
+        sensors_tensor(t, index, (which == STATE_M ? t->m : t->v) + p->offset,
+                       p->rows * p->cols);
+        return PLUMB_OK;
+    }
+    const plumb_status status = adamw_store(t, parameter, which, spec, &counts, &q, why);
+
+    if (status == PLUMB_OK)
+        sensors_quantized(t, index, &counts, &q);
+    return status;
+}
+
+/* A norm that is not finite clips nothing: what is in the gradient is in the update. */
+static float clip_factor(const trainer *t, double norm)
+{
+    const double clip = t->settings.clip * t->request.clip_scale;
+
+    return clip > 0 && isfinite(norm) && norm > clip ? (float)(clip / norm) : 1.0f;
+}
+
+plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *why)
+{
+    const settings *s = &t->settings;
+    uint32_t most = 0;
+
+    t->beta1_power *= s->beta1;
+    t->beta2_power *= s->beta2;
+    r->lr = schedule_rate(t, step);
+    const adam a = {.lr = (float)r->lr,
+                    .beta1 = (float)s->beta1,
+                    .beta2 = (float)s->beta2,
+                    .eps = (float)s->eps,
+                    .decay = (float)s->weight_decay,
+                    .clip = clip_factor(t, r->grad_norm),
+                    .unbias1 = (float)(1 / (1 - t->beta1_power)),
+                    .unbias2 = (float)(1 / (1 - t->beta2_power))};
+
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        moments(t, &t->parameters[i], &a);
+        plumb_status status = store(t, i, STATE_M, why);
+
+        if (status == PLUMB_OK)
+            status = store(t, i, STATE_V, why);
+        if (status != PLUMB_OK)
+            return status;
+        const uint32_t bits = apply(t, &t->parameters[i], &a);
+
+        most = bits > most ? bits : most;
+    }
+    memcpy(&r->update_max, &most, sizeof most);
+    return PLUMB_OK;
+}

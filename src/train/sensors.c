@@ -1,0 +1,177 @@
+/* Site statistics of each step: written for every k-th, kept for the last 64 in a flight recorder
+ * that is written when the run ends for whatever reason.  No step is written twice.
+ *
+ * Sensors read what the step computes and write nothing that it reads.
+ */
+#include "train/sensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plumb/cast.h"
+#include "train/shadow.h"
+
+#ifndef PLUMB_NO_SENSORS
+
+struct sensors {
+    int64_t every;
+    plumb_sample *ring; /* [FLIGHT_STEPS][sites] */
+    plumb_sample *row;  /* of the running step */
+    plumb_sample *packed;
+    struct {
+        int64_t step; /* 0: empty */
+        bool written;
+    } held[FLIGHT_STEPS];
+    shadow shadow;
+};
+
+plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
+                            plumb_error *why)
+{
+    const size_t count = t->sites.count;
+
+    if (every == 0)
+        return PLUMB_OK;
+    t->sensors = calloc(1, sizeof *t->sensors);
+    if (t->sensors == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the sensors");
+    t->sensors->every = every;
+    t->sensors->ring = calloc(count * FLIGHT_STEPS, sizeof *t->sensors->ring);
+    t->sensors->packed = calloc(count, sizeof *t->sensors->packed);
+    if (t->sensors->ring == NULL || t->sensors->packed == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the flight recorder");
+    return shadow_create(t, shadow_every, &t->sensors->shadow, why);
+}
+
+void sensors_free(trainer *t)
+{
+    if (t->sensors == NULL)
+        return;
+    shadow_free(&t->sensors->shadow);
+    free(t->sensors->ring);
+    free(t->sensors->packed);
+    free(t->sensors);
+    t->sensors = NULL;
+}
+
+static size_t slot(int64_t step)
+{
+    return (size_t)step % FLIGHT_STEPS;
+}
+
+void sensors_begin(trainer *t, int64_t step)
+{
+    struct sensors *s = t->sensors;
+
+    if (s == NULL)
+        return;
+    s->row = s->ring + slot(step) * t->sites.count;
+    s->held[slot(step)].step = step;
+    s->held[slot(step)].written = false;
+    for (size_t i = 0; i < t->sites.count; i++)
+        s->row[i] = (plumb_sample){.step = (uint64_t)step, .site = (uint32_t)i};
+}
+
+static void join(plumb_sample *into, plumb_sample *sample)
+{
+    sample->step = into->step;
+    sample->site = into->site;
+    if (into->total == 0)
+        *into = *sample;
+    else
+        plumb_sample_join(into, sample);
+}
+
+void sensors_operands(trainer *t)
+{
+    if (t->sensors == NULL)
+        return;
+    for (size_t i = 0; i < t->sites.operands; i++) {
+        plumb_sample sample;
+
+        plumb_model_sample(t->model, i, &sample);
+        if (sample.total > 0)
+            join(&t->sensors->row[i], &sample);
+    }
+}
+
+void sensors_quantized(trainer *t, size_t index, const plumb_counts *counts,
+                       const plumb_quantized *q)
+{
+    plumb_sample sample = {0};
+
+    if (t->sensors == NULL)
+        return;
+    plumb_sample_fill(&sample, q, counts);
+    join(&t->sensors->row[index], &sample);
+}
+
+void sensors_parameter(trainer *t, size_t index, const plumb_counts *counts, float scale)
+{
+    float d = 1.0f / scale;
+    const plumb_quantized q = {.format = t->sites.at[index].effective.format,
+                               .rows = 1,
+                               .cols = 1,
+                               .ld = 1,
+                               .d = scale == 1.0f ? NULL : &d};
+
+    sensors_quantized(t, index, counts, &q);
+}
+
+void sensors_tensor(trainer *t, size_t index, const float *x, size_t n)
+{
+    const plumb_cast how = {.format = PLUMB_FP32, .scale = 1};
+    plumb_counts counts = {0};
+
+    if (t->sensors == NULL)
+        return;
+    if (plumb_cast_encode(&how, x, n, t->codes, &counts) == PLUMB_OK)
+        sensors_parameter(t, index, &counts, 1);
+}
+
+/* Writes a held step, unless it is written or empty. */
+static plumb_status write_slot(trainer *t, size_t index, plumb_error *why)
+{
+    struct sensors *s = t->sensors;
+    const plumb_sample *row = s->ring + index * t->sites.count;
+    size_t count = 0;
+
+    if (s->held[index].step == 0 || s->held[index].written)
+        return PLUMB_OK;
+    for (size_t i = 0; i < t->sites.count; i++) {
+        if (row[i].total > 0)
+            s->packed[count++] = row[i];
+    }
+    s->held[index].written = true;
+    return plumb_run_samples(t->run, t->sites.names, t->sites.count, s->packed, count, why);
+}
+
+plumb_status sensors_end(trainer *t, int64_t step, plumb_error *why)
+{
+    if (t->sensors == NULL || (step != 1 && step % t->sensors->every != 0))
+        return PLUMB_OK;
+    return write_slot(t, slot(step), why);
+}
+
+plumb_status sensors_flush(trainer *t, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    if (t->sensors == NULL)
+        return PLUMB_OK;
+    for (size_t i = 1; i <= FLIGHT_STEPS && status == PLUMB_OK; i++)
+        status = write_slot(t, slot(t->step + (int64_t)i), why);
+    return status;
+}
+
+plumb_status sensors_shadow(trainer *t, int64_t step, const uint8_t *tokens,
+                            const float *gradient, plumb_error *why)
+{
+    return t->sensors == NULL
+               ? PLUMB_OK
+               : shadow_compare(t, &t->sensors->shadow, step, tokens, gradient, why);
+}
+
+#else
+typedef int plumb_sensors_are_gone;
+#endif

@@ -1,0 +1,54 @@
+/* What is watched while a run goes on; none of it moves a result.
+ *
+ * With PLUMB_NO_SENSORS every call is gone: a test compares the state hashes of such a build
+ * with those of the real one.
+ */
+#ifndef PLUMB_TRAIN_SENSORS_H
+#define PLUMB_TRAIN_SENSORS_H
+
+#include "train/train.h"
+
+#ifndef PLUMB_NO_SENSORS
+
+/* every = 0: off, t->sensors stays NULL. */
+plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
+                            plumb_error *why);
+void sensors_free(trainer *t);
+
+void sensors_begin(trainer *t, int64_t step);
+/* After the first micro-batch: the same in bf16, if this step has a shadow. */
+plumb_status sensors_shadow(trainer *t, int64_t step, const uint8_t *tokens,
+                            const float *gradient, plumb_error *why);
+/* After each micro-batch: what the operand sites saw. */
+void sensors_operands(trainer *t);
+/* A parameter's site: counts of a cast with one scale. */
+void sensors_parameter(trainer *t, size_t index, const plumb_counts *counts, float scale);
+/* The same where nothing was cast (fp32): counts the tensor itself. */
+void sensors_tensor(trainer *t, size_t index, const float *x, size_t n);
+/* The same from a quantised matrix. */
+void sensors_quantized(trainer *t, size_t index, const plumb_counts *counts,
+                       const plumb_quantized *q);
+/* Writes the step if it is sampled, and keeps it in the flight recorder. */
+plumb_status sensors_end(trainer *t, int64_t step, plumb_error *why);
+/* The flight recorder: steps not written yet. */
+plumb_status sensors_flush(trainer *t, plumb_error *why);
+
+#else
+
+#define sensors_create(t, every, shadow_every, why)                                        \
+    ((void)(t), (void)(every), (void)(shadow_every), (void)(why), PLUMB_OK)
+#define sensors_free(t)        ((void)(t))
+#define sensors_begin(t, step) ((void)(t), (void)(step))
+#define sensors_shadow(t, step, tokens, gradient, why)                                     \
+    ((void)(t), (void)(step), (void)(tokens), (void)(gradient), (void)(why), PLUMB_OK)
+#define sensors_operands(t) ((void)(t))
+#define sensors_parameter(t, index, counts, scale)                                         \
+    ((void)(t), (void)(index), (void)(counts), (void)(scale))
+#define sensors_tensor(t, index, x, n) ((void)(t), (void)(index), (void)(x), (void)(n))
+#define sensors_quantized(t, index, counts, q)                                             \
+    ((void)(t), (void)(index), (void)(counts), (void)(q))
+#define sensors_end(t, step, why) ((void)(t), (void)(step), (void)(why), PLUMB_OK)
+#define sensors_flush(t, why)     ((void)(t), (void)(why), PLUMB_OK)
+
+#endif
+#endif

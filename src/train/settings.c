@@ -1,0 +1,127 @@
+/* The settings of a run file: one table gives names, ranges, defaults and help. */
+#include "train/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define INT(key, field, least, most, fallback, help)                                       \
+    {                                                                                      \
+        key, PLUMB_SETTING_INT, offsetof(settings, field), least, most, fallback, NULL,    \
+            help                                                                           \
+    }
+#define REAL(key, field, least, most, fallback, help)                                      \
+    {                                                                                      \
+        key, PLUMB_SETTING_REAL, offsetof(settings, field), least, most, fallback, NULL,   \
+            help                                                                           \
+    }
+
+static const plumb_setting table[] = {
+    {"name", PLUMB_SETTING_STRING, offsetof(settings, name), 0, 0, "run", NULL,
+     "what to call the run in reports"},
+    {"data", PLUMB_SETTING_LIST, offsetof(settings, data), 0, 0, "wordnet", NULL,
+     "text files or folders of them, or wordnet (the glosses of WordNet 3.0)"},
+    INT("model.layers", layers, 1, PLUMB_MAX_LAYERS, "4", "transformer layers"),
+    INT("model.width", width, 2, 4096, "128", "width; a multiple of twice the heads"),
+    INT("model.heads", heads, 1, 64, "4", "attention heads"),
+    INT("model.ff", ff, 1, 16384, "352", "inner width of SwiGLU"),
+    INT("model.context", context, 1, 4096, "64", "tokens of a sequence"),
+    INT("batch.sequences", sequences, 1, 4096, "8", "sequences of a step, over all ranks"),
+    INT("batch.micro_batches", micro_batches, 1, 4096, "1", "micro-batches of each rank"),
+    INT("batch.ranks", ranks, 1, MAX_RANKS, "1", "virtual data-parallel ranks"),
+    REAL("optimizer.lr", lr, 0, 1000, "3e-3", "peak learning rate"),
+    REAL("optimizer.beta1", beta1, 0, 0.999999, "0.9", "decay of Adam's first moment"),
+    REAL("optimizer.beta2", beta2, 0, 0.999999, "0.95", "decay of Adam's second moment"),
+    REAL("optimizer.eps", eps, 0, 1, "1e-8", "added to the root of the second moment"),
+    REAL("optimizer.weight_decay", weight_decay, 0, 10, "0.1", "decay of matrices"),
+    REAL("optimizer.clip", clip, 0, 1e9, "1",
+         "largest global gradient norm; 0: no clipping"),
+    INT("optimizer.warmup", warmup, 0, 1000000, "25", "steps of linear warm-up"),
+    INT("optimizer.steps", steps, 1, 1000000, "200", "steps of the whole schedule"),
+    REAL("optimizer.final_lr_ratio", final_lr_ratio, 0, 1, "0.1",
+         "the cosine ends at this part of the peak"),
+    INT("seed", seed, 0, 9e15, "1", "initial weights"),
+    INT("data_seed", data_seed, 0, 9e15, "1", "order of the data"),
+    {"recipe", PLUMB_SETTING_STRING, offsetof(settings, recipe), 0, 0, "bf16", NULL,
+     "named precision recipe: bf16, te-delayed, te-current, deepseek-v3"},
+    {"rules", PLUMB_SETTING_TABLE, offsetof(settings, rules), 0, 0, NULL, NULL,
+     "list of {sites, use} on top of the recipe; the last that matches wins"},
+    {"faults", PLUMB_SETTING_TABLE, offsetof(settings, faults), 0, 0, NULL, NULL,
+     "list of planted faults: {kind, sites, from, factor}"},
+    INT("sensors.every", sensors_every, 0, 1000000, "10",
+        "site statistics every so many steps; 0: off"),
+    INT("sensors.shadow_every", shadow_every, 0, 1000000, "0",
+        "compare with bf16 arithmetic every so many steps; 0: never"),
+    INT("checkpoint.every", checkpoint_every, 0, 1000000, "0",
+        "checkpoint every so many steps; 0: none"),
+    INT("threads", threads, 0, PLUMB_MAX_THREADS, "0",
+        "0: all; the results do not depend on it"),
+    {"out", PLUMB_SETTING_STRING, offsetof(settings, out), 0, 0, "plumb-run", NULL,
+     "directory of the run, unless the request names one"},
+};
+enum { SETTINGS = sizeof table / sizeof table[0] };
+
+plumb_status settings_load(const char *path, const char *const *overrides, size_t count,
+                           settings *s, plumb_error *why)
+{
+    const plumb_status status =
+        plumb_settings_load(table, SETTINGS, path, overrides, count, s, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (s->sequences % (s->micro_batches * s->ranks) != 0)
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "batch.sequences is %lld; allowed: a multiple of micro_batches * "
+                          "ranks = %lld",
+                          (long long)s->sequences,
+                          (long long)(s->micro_batches * s->ranks));
+    return PLUMB_OK;
+}
+
+void settings_free(settings *s)
+{
+    plumb_settings_free(table, SETTINGS, s);
+}
+
+/* Settings that change no result, under whatever form plumb_settings_to_json gives them. */
+static void drop(json_t *json)
+{
+    static const char *const names[] = {"out",
+                                        "threads",
+                                        "sensors",
+                                        "checkpoint",
+                                        "sensors.every",
+                                        "sensors.shadow_every",
+                                        "checkpoint.every"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        json_object_del(json, names[i]);
+}
+
+plumb_status settings_hash(const settings *s, const char *text, size_t size, char hash[17],
+                           plumb_error *why)
+{
+    json_t *json = plumb_settings_to_json(table, SETTINGS, s);
+    char *dump;
+
+    if (json == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the settings");
+    drop(json);
+    dump = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(json);
+    if (dump == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the settings");
+    const uint64_t settings_part = XXH3_64bits(dump, strlen(dump));
+
+    plumb_print(hash, 17, "%016llx",
+                (unsigned long long)XXH3_64bits_withSeed(text, size, settings_part));
+    free(dump);
+    return PLUMB_OK;
+}
+
+char *plumb_train_describe(void)
+{
+    return plumb_settings_describe(table, SETTINGS);
+}

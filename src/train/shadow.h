@@ -1,0 +1,19 @@
+/* The shadow: the first micro-batch of a step once more in bf16 arithmetic, on the same weights. */
+#ifndef PLUMB_TRAIN_SHADOW_H
+#define PLUMB_TRAIN_SHADOW_H
+
+#include "train/train.h"
+
+typedef struct shadow {
+    int64_t every; /* 0: never */
+    plumb_model *model;
+    float *gradient;
+} shadow;
+
+plumb_status shadow_create(trainer *t, int64_t every, shadow *s, plumb_error *why);
+void shadow_free(shadow *s);
+/* Event "shadow" if the step has one.  The model still holds that micro-batch. */
+plumb_status shadow_compare(trainer *t, shadow *s, int64_t step, const uint8_t *tokens,
+                            const float *gradient, plumb_error *why);
+
+#endif

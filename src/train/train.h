@@ -1,0 +1,188 @@
+/* The inside of the trainer: what each file of this room gives the others.
+ *
+ * One struct trainer holds a whole run.  Memory is taken before step 1; the step allocates
+ * nothing, except for the events it writes.
+ */
+#ifndef PLUMB_TRAIN_INSIDE_H
+#define PLUMB_TRAIN_INSIDE_H
+
+#include "plumb/model.h"
+#include "plumb/train.h"
+
+enum { MAX_RANKS = 64, FLIGHT_STEPS = 64 };
+
+/* --- settings.c ---------------------------------------------------------------- */
+
+typedef struct settings {
+    char *name, *recipe, *out;
+    plumb_strings data;
+    int64_t layers, width, heads, ff, context;
+    int64_t sequences, micro_batches, ranks;
+    double lr, beta1, beta2, eps, weight_decay, clip, final_lr_ratio;
+    int64_t warmup, steps;
+    int64_t seed, data_seed;
+    json_t *rules, *faults;
+    int64_t sensors_every, shadow_every, checkpoint_every, threads;
+} settings;
+
+plumb_status settings_load(const char *path, const char *const *overrides, size_t count,
+                           settings *s, plumb_error *why);
+void settings_free(settings *s);
+/* Hash of what the results depend on: settings but out, threads, sensors and checkpoints, and
+ * the text.
+ */
+plumb_status settings_hash(const settings *s, const char *text, size_t size, char hash[17],
+                           plumb_error *why);
+
+/* --- corpus.c ------------------------------------------------------------------- */
+
+typedef struct corpus {
+    char *text;
+    size_t size, train; /* bytes; the last 5 % are kept for validation */
+    double entropy;     /* of single bytes of the training part, nats */
+} corpus;
+
+plumb_status corpus_load(const plumb_strings *data, size_t context, corpus *c,
+                         plumb_error *why);
+
+/* --- sites.c --------------------------------------------------------------------- */
+
+typedef struct site {
+    char name[PLUMB_SITE_NAME];
+    plumb_class class_;
+    int layer; /* -1: none */
+    const char *gemm, *operand;
+    plumb_spec own, effective;
+} site;
+
+/* Operand sites first (numbered as in plumb/model.h), then for each parameter m, v, grad. */
+typedef struct site_table {
+    site *at;
+    const char **names;
+    plumb_spec *specs; /* effective, of the operand sites */
+    size_t count, operands;
+} site_table;
+
+enum { STATE_M = 0, STATE_V, STATE_GRAD, PARAMETER_SITES };
+
+static inline size_t parameter_site(const site_table *t, size_t parameter, size_t which)
+{
+    return t->operands + PARAMETER_SITES * parameter + which;
+}
+
+/* Names and own specs: recipe, then the run file's rules. */
+plumb_status sites_create(const plumb_shape *shape, const settings *s, site_table *t,
+                          plumb_error *why);
+/* Effective specs under the policy (which may be empty). */
+plumb_status sites_resolve(site_table *t, const plumb_rules *policy, plumb_error *why);
+/* Rules that match no site, as [{"rule": number, "sites": [...]}]. */
+json_t *sites_unmatched(const site_table *t, const plumb_rules *policy);
+json_t *sites_effective(const site_table *t);
+plumb_status sites_declare(const site_table *t, plumb_declaration *d, plumb_error *why);
+void sites_free(site_table *t);
+
+/* --- faults.c -------------------------------------------------------------------- */
+
+typedef struct fault {
+    bool frozen; /* else the decode scales are multiplied */
+    int64_t from;
+    float factor;
+    bool *hits;               /* per operand site */
+    plumb_scale_state *saved; /* per operand site, what `from` began with */
+    bool has_saved;
+} fault;
+
+typedef struct faults {
+    fault *at;
+    size_t count;
+    int64_t step; /* the one that is running */
+} faults;
+
+plumb_status faults_create(const json_t *json, const site_table *t, faults *f,
+                           plumb_error *why);
+void faults_free(faults *f);
+/* A plumb_site_hook with a struct faults as context. */
+void faults_hook(void *context, size_t index, plumb_quantized *q, plumb_scale_state *state);
+/* Between steps: `done` steps are complete. */
+void faults_between(faults *f, int64_t done, const site_table *t,
+                    plumb_scale_state *states);
+
+/* --- the trainer ------------------------------------------------------------------- */
+
+/* What a step left behind, for the line of the log. */
+typedef struct step_result {
+    double loss;
+    float loss_worst;
+    double grad_norm, grad_norm_max;
+    size_t grad_norm_max_parameter;
+    float update_max;
+    double lr;
+    uint64_t batch_hash;
+} step_result;
+
+struct sensors;
+
+typedef struct trainer {
+    settings settings;
+    plumb_request request;
+    plumb_shape shape;
+    corpus corpus;
+    plumb_rules policy;
+    site_table sites;
+    faults faults;
+    char config_hash[17];
+
+    plumb_parameter *parameters;
+    size_t parameter_count, weight_count;
+    size_t sequences, micro_sequences; /* of a step, of a call of the model */
+    size_t micro_batches, ranks;
+    int threads;
+
+    plumb_model *model;
+    plumb_arena arena;
+    float *weights, *m, *v;
+    float *share[MAX_RANKS]; /* the gradient of each rank; share[0] becomes the whole */
+    float *micro;            /* of one micro-batch, when there are several */
+    plumb_scale_state *states;
+    uint8_t *tokens, *ordered; /* [sequences][context + 1] */
+    size_t *order, *permutation;
+    double *norms;                   /* per parameter */
+    unsigned char *codes;            /* scratch: the codes of the largest parameter */
+    float *scales;                   /* and its scales */
+    double beta1_power, beta2_power; /* of the steps done */
+    int64_t step;                    /* steps done */
+    struct sensors *sensors;         /* NULL: off */
+    plumb_run *run;
+    const char *run_dir;
+} trainer;
+
+/* batch.c: the batch of a step, its hash, and the order in which its parts are summed */
+void batch_fill(trainer *t, int64_t step, uint64_t *hash);
+
+/* gradient.c: loss and the averaged gradient, in share[0] */
+plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
+
+/* schedule.c */
+double schedule_rate(const trainer *t, int64_t step);
+
+/* adamw.c: clips, updates moments and weights */
+plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
+/* Stores a moment as its site's spec would: codes and back.  Counts may be NULL. */
+plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
+                         plumb_counts *counts, plumb_quantized *q, plumb_error *why);
+
+/* state.c: scale states between steps, and the hash of everything that is carried over */
+void state_update_scales(trainer *t);
+uint64_t state_hash(const trainer *t);
+
+/* checkpoint.c */
+plumb_status checkpoint_save(trainer *t, plumb_error *why);
+/* converted: array of the optimizer sites whose format changed. */
+plumb_status checkpoint_load(trainer *t, const char *ref, json_t **converted,
+                             plumb_error *why);
+
+/* trainer.c */
+plumb_status trainer_create(trainer *t, plumb_error *why);
+void trainer_free(trainer *t);
+
+#endif
