@@ -2,17 +2,24 @@
  *
  * A study is a directory:
  *   STUDY/lock                 who works here: host, pid, start time of the process
- *   STUDY/index.sqlite         a table of the runs; rebuilt from the directories when absent
+ *   STUDY/index.sqlite         a table `runs` (id, label, end, predicate, fail_step, first_step,
+ *                              last_step, seconds, message); rebuilt from the directories when
+ *                              absent, damaged or at odds with them
  *   STUDY/runs/ID/run/         the run directory that the trainer writes (PLUMB_RUN_DIR)
  *   STUDY/runs/ID/stdout, stderr
  *   STUDY/runs/ID/policy.json  the rules of this run
+ *   STUDY/runs/ID/pid          the trainer's process, written before it executes
  *   STUDY/runs/ID/outcome.json written last, atomically: its presence means finished
  *   STUDY/verdict.json, STUDY/report.html
  *
- * ID is the hash of what defines the run: command, the trainer's config hash, seed, data
- * seed, micro order, policy, start, stop, scales, skip, repeat number.  The same request
- * therefore finds a finished run instead of launching another one, which is also how a study
- * that was killed goes on.
+ * ID is the hash (XXH3-128) of what defines the run: command, the trainer's config hash,
+ * seeds, micro order, policy, start, stop, checkpoints, scales, skip, sensors, repeat number.
+ * The same request therefore finds a finished run instead of launching another one, which is
+ * also how a study that was killed goes on.  To run something again: another repeat number, or
+ * remove STUDY/runs/ID while no plumb works there.
+ *
+ * One thread at a time per study.  Studies are independent.  When plumb dies, the trainer gets
+ * SIGTERM (on Linux), and the next open ends what is left of its process group.
  */
 #ifndef PLUMB_STUDY_H
 #define PLUMB_STUDY_H
@@ -28,16 +35,20 @@ typedef struct plumb_study plumb_study;
 /* How to launch. */
 typedef struct plumb_launcher {
     const char *const *command; /* argv, NULL-terminated; placeholders as in log.h */
-    const char *kill_command;   /* run by sh after SIGKILL, or NULL */
-    double grace_seconds;       /* between SIGTERM and SIGKILL; 0 means 10 */
-    double silence_seconds;     /* no new line for so long: killed, "silent"; 0: never */
-    double start_seconds;       /* the same, before the first line; 0: never */
+    const char *kill_command; /* run by sh, with PLUMB_RUN_DIR set and for at most a minute,
+                                   whenever plumb has stopped a run (for processes that are
+                                   not in its group, on other hosts say), or NULL */
+    double grace_seconds;     /* between SIGTERM and SIGKILL; 0 means 10.  At most 2 are
+                                   granted when the run is thrown away */
+    double silence_seconds;   /* no new line for so long: stopped, "silent"; 0: never */
+    double start_seconds;     /* the same, before the first line; 0: never */
 } plumb_launcher;
 
 /* Opens or creates the directory and takes its lock.  PLUMB_BUSY names host, pid and the time
  * since when, and says how to proceed if that process is gone on another host.  A lock left by
- * a dead process of this host is taken over, runs without outcome.json are removed (a trainer
- * left running from them is killed first), and a lost index is rebuilt.
+ * a dead process of this host is taken over.  Runs without a whole outcome.json are removed (a
+ * trainer left running from them is ended first), and a lost index is rebuilt.  PLUMB_IO when
+ * the directory cannot be used or such a trainer cannot be killed.
  */
 plumb_status plumb_study_open(const char *directory, const plumb_launcher *launcher,
                               plumb_study **study, plumb_error *why);
@@ -47,16 +58,21 @@ const char *plumb_study_directory(const plumb_study *study);
 /* --- when a run fails ------------------------------------------------------------ */
 
 /* Predicates (a) to (c): see docs/verdict.md.  Zero-initialised fields mean the defaults in
- * brackets.
+ * brackets.  (a), a loss or gradient norm that is not finite, needs no setting and fails at
+ * once; the others must hold for `persistence` consecutive logged steps.  Averages start with
+ * their first value.  rise = INFINITY turns (b) off.
  */
 typedef struct plumb_predicates {
-    double smoothing;          /* of the exponential moving average of the loss [0.9] */
-    double rise;               /* (b) nats above its own minimum [0.5] */
-    int persistence;           /* consecutive steps [10] */
-    double entropy;            /* (b) unigram entropy of the data; 0: not known */
-    int64_t entropy_after;     /* (b) step from which it counts; 0: never */
-    const plumb_history *twin; /* (c) reference run; NULL: not paired */
-    double band;               /* (c) allowed smoothed gap to the twin, nats */
+    double smoothing;      /* of the exponential moving average of the loss [0.9] */
+    double rise;           /* (b) nats above its own minimum [0.5] */
+    int persistence;       /* consecutive steps [10] */
+    double entropy;        /* (b) unigram entropy of the data; 0: not known */
+    int64_t entropy_after; /* (b) step from which it counts; 0: never */
+    const plumb_history
+        *twin;   /* (c) reference run; NULL: not paired.  Steps that it did not
+                                  log neither count nor interrupt; from its first non-finite
+                                  step on it is no reference */
+    double band; /* (c) allowed smoothed gap (run - twin), nats */
 } plumb_predicates;
 
 typedef enum plumb_predicate {
@@ -71,40 +87,47 @@ const char *plumb_predicate_name(plumb_predicate predicate);
 
 typedef struct plumb_failure {
     plumb_predicate predicate;
-    int64_t step;     /* where it began: the first of the persistent steps */
-    int64_t decided;  /* the step at which it had persisted long enough */
-    double value;     /* what was seen (loss, smoothed loss, gap) */
+    int64_t step;    /* where it began: the first of the persistent steps */
+    int64_t decided; /* the step at which it had persisted long enough */
+    double value;    /* what was seen (loss, smoothed loss, gap) */
     double threshold;
 } plumb_failure;
 
-/* The first failure in the history, or PLUMB_FAILS_NOT. */
+/* The failure that is decided first, or PLUMB_FAILS_NOT.  What is decided at a step rests on
+ * that step and those before, so the answer for a run that still grows is final.  Rows whose
+ * step does not increase are passed over.  predicates NULL: PLUMB_FAILS_NOT.
+ */
 plumb_failure plumb_history_judge(const plumb_history *history,
                                   const plumb_predicates *predicates);
 
-/* Largest |smoothed gap| between two runs over their common steps, after skip steps; NaN when
- * they share none.  *last gets the smoothed gap at the last common step.
+/* Largest |smoothed gap| (a - b) between two runs over their common steps beyond step `skip`;
+ * NaN when they share none.  The average runs from their first common step, and ends before the
+ * first at which a loss is not finite.  *last (may be NULL) gets the signed gap at its end.
  */
 double plumb_history_gap(const plumb_history *a, const plumb_history *b, double smoothing,
                          int64_t skip, double *last);
 
 /* First step at which the two runs differ: state_hash where both have it, else the loss.
- * 0: equal over all common steps.  *by_hash says which was compared.
+ * 0: equal over all common steps, also when there are none.  *by_hash (may be NULL) is true
+ * when the difference was seen in state hashes, or all common steps were equal in them.
  */
 int64_t plumb_history_differ(const plumb_history *a, const plumb_history *b, bool *by_hash);
 
-/* First step at which the batches differ; 0 if never; -1 if a run has no batch_hash. */
+/* First step at which the batches differ; 0 if never; -1 if no step has a batch_hash in both. */
 int64_t plumb_history_confounded(const plumb_history *a, const plumb_history *b);
 
 /* --- running ----------------------------------------------------------------------- */
 
 typedef enum plumb_end {
-    PLUMB_END_REACHED = 0, /* the requested step was logged */
+    PLUMB_END_REACHED = 0, /* the requested step was logged, whatever became of the process
+                              then; stop_at 0: run.json was written; unset: end.json says so */
     PLUMB_END_FAILED,      /* a predicate fired; the run was stopped or ended by itself */
-    PLUMB_END_NONFINITE,   /* the trainer said so (and no predicate was needed) */
+    PLUMB_END_NONFINITE,   /* the trainer said so, but no line shows it (else: FAILED, with
+                              predicate nonfinite, even with no predicates given) */
     PLUMB_END_REFUSED,     /* exit status 3: cannot be done as asked */
     PLUMB_END_DIED,        /* ended before its goal without saying why */
     PLUMB_END_SILENT,      /* no line for launcher.silence_seconds; killed */
-    PLUMB_END_NO_START,    /* the command could not be executed */
+    PLUMB_END_NO_START,    /* the command could not be executed (never remembered) */
 } plumb_end;
 
 const char *plumb_end_name(plumb_end end);
@@ -115,7 +138,9 @@ typedef struct plumb_outcome {
     char *run_dir; /* .../runs/ID/run */
     plumb_end end;
     plumb_failure failure; /* predicate PLUMB_FAILS_NOT when it did not fail */
-    plumb_history history;
+    plumb_history
+        history; /* rows up to stop_at; of a run that was stopped, a few rows after
+                              failure.decided, as many as it wrote; do not refresh it */
     int64_t first_step, last_step; /* logged; 0 when none */
     int exit_status, signal;       /* -1, 0 when not applicable */
     double seconds;                /* wall time of the run, also when it is reused */
@@ -128,16 +153,17 @@ void plumb_outcome_free(plumb_outcome *outcome);
 
 /* What to run. */
 typedef struct plumb_arm {
-    const char *label;           /* "own", "bf16 twin", "backward back to bf16": for people */
+    const char *label; /* "own", "bf16 twin", "backward back to bf16": for people */
     const plumb_request *request; /* run_dir is filled in by the study, policy by rules */
     const plumb_rules *rules;     /* NULL or empty: no policy */
-    const char *config_hash;      /* of run.json, part of the identity; NULL before it is known */
-    int repeat;                   /* 0, 1, ...: to run the very same request again */
+    const char
+        *config_hash; /* of run.json, part of the identity; NULL before it is known */
+    int repeat;       /* 0, 1, ...: to run the very same request again */
     const plumb_predicates *predicates; /* NULL: run to the end whatever happens */
 } plumb_arm;
 
 /* Called about four times a second while a run is going on.  Return false to interrupt: the run
- * is stopped, nothing is recorded, and plumb_study_run returns PLUMB_INTERRUPTED.
+ * is stopped and removed, and plumb_study_run returns PLUMB_INTERRUPTED.
  */
 typedef bool plumb_watch(void *context, const plumb_arm *arm, const plumb_history *history,
                          double seconds);
@@ -148,7 +174,11 @@ typedef bool plumb_watch(void *context, const plumb_arm *arm, const plumb_histor
  * other than PLUMB_OK means that plumb itself could not work (disk full, interrupted).
  *
  * A finished run is judged anew with the predicates given, so that a band measured later
- * applies to it as well.
+ * applies to it as well.  A run that was stopped because it failed, and that has not failed as
+ * far as it went under the predicates given now (a wider band, or none), is not finished for
+ * this question: it is run again.
+ *
+ * *outcome is valid, and to be freed, only with PLUMB_OK.  *watch may be NULL.
  */
 plumb_status plumb_study_run(plumb_study *study, const plumb_arm *arm, plumb_watch *watch,
                              void *context, plumb_outcome *outcome, plumb_error *why);

@@ -249,7 +249,7 @@ static plumb_status check_arm(const plumb_arm *arm, plumb_error *why)
 }
 
 /* The finished run of this place, judged by the arm's predicates.  PLUMB_NOT_FOUND when there
- * is none, its record is damaged, its log is gone, or it was stopped too early for them.
+ * is none, its record or log is damaged, or it was stopped too early for them.
  */
 static plumb_status recall(const plumb_arm *arm, const place *where, plumb_outcome *outcome,
                            plumb_error *why)
@@ -266,8 +266,9 @@ static plumb_status recall(const plumb_arm *arm, const place *where, plumb_outco
     got = plumb_history_refresh(where->run_dir, &history, true, why);
     if (got == PLUMB_OK) {
         study_history_trim(&history, arm->request->stop_at);
-        if (history.count == 0 && record.last_step != 0)
-            got = PLUMB_NOT_FOUND;
+        if ((history.count == 0 ? 0 : history.at[history.count - 1].step) <
+            record.last_step)
+            got = PLUMB_NOT_FOUND; /* lines were lost since */
     }
     if (got == PLUMB_OK)
         got = study_outcome_judge(&record, where->run_dir, &history, arm, outcome, why);

@@ -107,7 +107,7 @@ static void surroundings(void)
     snprintf(text, sizeof text, "PLUMB_RUN_DIR=%s\n", outcome.run_dir);
     CHECK(file_has(path, text), "PLUMB_RUN_DIR");
     text[strlen(text) - 5] = 0; /* .../run -> .../policy.json */
-    snprintf(path, sizeof path, "%s/policy.json", text + sizeof "PLUMB_RUN_DIR=" - 1);
+    snprintf(path, sizeof path, "%.1400s/policy.json", text + sizeof "PLUMB_RUN_DIR=" - 1);
     CHECK(file_has(path, "layer.0/*") && file_has(path, "bf16"), "%s", path);
     snprintf(text, sizeof text, "arg=%s\n", path);
     snprintf(path, sizeof path, "%s/../stdout", outcome.run_dir);

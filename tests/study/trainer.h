@@ -39,6 +39,7 @@ static const char trainer_text[] =
     "[ $stop -lt $last ] && last=$stop\n"
     "case $mode in\n"
     "deaf) trap '' TERM;;\n"
+    "deaf-child) trap '' TERM; sleep 60 & echo $! >>\"$TRAINER_PIDS\";;\n"
     "polite) trap 'end stopped $i; exit 0' TERM;;\n"
     "refuse) echo 'noise' >&2; echo 'rule 2: no site matches' >&2; echo >&2; exit 3;;\n"
     "nothing) exit 0;;\n"
@@ -152,27 +153,37 @@ static inline bool file_has(const char *path, const char *text)
     return has;
 }
 
-/* Processes of $TRAINER_PIDS that run and are no zombies, by ps. */
+/* Processes of $TRAINER_PIDS that run and are no zombies. */
 static inline int still_running(void)
 {
     FILE *f = fopen(pids_path, "r");
-    char line[64];
+    char line[256];
     int n = 0;
 
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        char command[128], state[16] = "";
+        char path[64], state = 'X';
 
-        snprintf(command, sizeof command, "ps -o stat= -p %d", atoi(line));
-        FILE *ps = popen(command, "r");
+        snprintf(path, sizeof path, "/proc/%d/status", atoi(line));
+        FILE *status = fopen(path, "r");
 
-        if (ps != NULL && fgets(state, sizeof state, ps) != NULL && state[0] != 'Z')
-            n++;
-        if (ps != NULL)
-            pclose(ps);
+        while (status != NULL && fgets(line, sizeof line, status) != NULL)
+            if (sscanf(line, "State: %c", &state) == 1)
+                break;
+        if (status != NULL)
+            fclose(status);
+        n += state != 'X' && state != 'Z';
     }
     if (f != NULL)
         fclose(f);
     return n;
+}
+
+static inline void rest(double seconds)
+{
+    const struct timespec span = {(time_t)seconds,
+                                  (long)(1e9 * (seconds - (double)(time_t)seconds))};
+
+    nanosleep(&span, NULL);
 }
 
 static inline double now(void)
