@@ -144,6 +144,39 @@ bool plumb_text_is_name(const char *text)
     return true;
 }
 
+/* Bytes of the character at p, 0 if it is none.  The second byte has a range of its own for
+ * four of the first bytes.
+ */
+static size_t character(const unsigned char *p, size_t size)
+{
+    const unsigned char first = p[0];
+    const size_t length = first < 0x80                    ? 1
+                          : first >= 0xc2 && first < 0xe0 ? 2
+                          : first >= 0xe0 && first < 0xf0 ? 3
+                          : first >= 0xf0 && first < 0xf5 ? 4
+                                                          : 0;
+    if (length <= 1 || length > size)
+        return length <= size ? length : 0;
+    const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (p[1] < least || p[1] > most)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+size_t plumb_text_utf8(const char *text, size_t size)
+{
+    size_t at = 0, length;
+
+    while (at < size &&
+           (length = character((const unsigned char *)text + at, size - at)) > 0)
+        at += length;
+    return at;
+}
+
 char *plumb_text_copy(const char *text)
 {
     return text != NULL ? strdup(text) : NULL;

@@ -28,6 +28,11 @@ const char *plumb_text_clean(const char *text, size_t length, char *out, size_t 
 /* True when every byte is printable ASCII other than the space, and there is one at least. */
 bool plumb_text_is_name(const char *text);
 
+/* The length of the valid UTF-8 at the start of text (RFC 3629: no surrogates, nothing
+ * longer than needed); size when all of it is.
+ */
+size_t plumb_text_utf8(const char *text, size_t size);
+
 /* strdup, and NULL for NULL. */
 char *plumb_text_copy(const char *text);
 

@@ -214,10 +214,29 @@ static plumb_status run(builder *b, struct fy_parser *parser, struct fy_diag *di
     return status;
 }
 
-/* Characters that YAML does not allow anywhere, a NUL above all. */
+/* True when every line is blank or a comment. */
+static bool is_empty(const char *text, size_t size)
+{
+    bool comment = false;
+
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\n')
+            comment = false;
+        else if (text[i] == '#')
+            comment = true;
+        else if (!comment && text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+            return false;
+    }
+    return true;
+}
+
+/* What YAML does not allow anywhere: control characters, a NUL above all, and bytes that are
+ * not UTF-8 (libfyaml would take some of them for UTF-16).
+ */
 static plumb_status check_bytes(const builder *b, const char *text, size_t size,
                                 plumb_error *why)
 {
+    const size_t good = plumb_text_utf8(text, size);
     int line = 1;
 
     if (size > PLUMB_YAML_LIMIT)
@@ -225,6 +244,8 @@ static plumb_status check_bytes(const builder *b, const char *text, size_t size,
                           b->what, size, PLUMB_YAML_LIMIT);
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
+        if (i == good)
+            return refuse(b, line, "bytes that are not UTF-8", why);
         if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
             return refuse(b, line, "a control character", why);
         line += c == '\n';
@@ -258,6 +279,8 @@ plumb_status plumb_yaml_parse(const char *text, size_t size, const char *what,
         status = no_memory(&b, why);
     else
         status = run(&b, parser, diag, why);
+    if (status == PLUMB_OK && b.documents == 0 && !is_empty(text, size))
+        status = refuse(&b, 1, "not YAML", why);
     if (parser != NULL)
         fy_parser_destroy(parser);
     fy_diag_destroy(diag);
