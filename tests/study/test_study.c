@@ -440,8 +440,9 @@ static void records(void)
 
     CHECK(plumb_study_open(in_scratch("study"), NULL, &study, &why) == PLUMB_BAD_ARGUMENT,
           "no launcher");
-    const char *const none[] = {NULL};
-    const plumb_launcher empty = {.command = none}, fine = {.command = bad};
+    const char *const none[] = {NULL}, *const some[] = {"true", NULL};
+    const plumb_launcher fine = {.command = some};
+    const plumb_launcher empty = {.command = none};
     CHECK(plumb_study_open(in_scratch("study"), &empty, &study, &why) == PLUMB_BAD_ARGUMENT,
           "no command");
     CHECK(plumb_study_open(in_scratch("precious/file"), &fine, &study, &why) == PLUMB_IO &&
