@@ -56,8 +56,8 @@ static const plumb_setting table[] = {
         "compare with bf16 arithmetic every so many steps; 0: never"),
     INT("checkpoint.every", checkpoint_every, 0, 1000000, "0",
         "checkpoint every so many steps; 0: none"),
-    INT("threads", threads, 0, PLUMB_MAX_THREADS, "0",
-        "0: all; the results do not depend on it"),
+    INT("threads", threads, 0, PLUMB_MAX_THREADS, "1",
+        "processor cores to use; 0: all; the results do not depend on it"),
     {"out", PLUMB_SETTING_STRING, offsetof(settings, out), 0, 0, "plumb-run", NULL,
      "directory of the run, unless the request names one"},
 };

@@ -15,8 +15,9 @@ int main(int argc, char **argv)
         return 3;
     if (level != NULL && plumb_cpu_parse(level, &mask))
         plumb_cpu_limit(mask);
-    const int status = plumb_train_main(strcmp(argv[1], "-") == 0 ? NULL : argv[1],
-                                        (const char *const *)argv + 2, (size_t)argc - 2, &why);
+    const int status =
+        plumb_train_main(strcmp(argv[1], "-") == 0 ? NULL : argv[1],
+                         (const char *const *)argv + 2, (size_t)argc - 2, &why);
 
     if (status != 0)
         fprintf(stderr, "%s\n", why.message);
