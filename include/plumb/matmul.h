@@ -13,11 +13,12 @@
  * With block scales the sum above runs inside each 128 of K, and
  *     C = fma(c, da * db, C)      in order of K, from C = +0
  * joins them (one block over all of K for per-tensor scales; no multiplication at all
- * when neither operand has scales).  Every NaN that is stored is 0x7FC00000.
+ * when neither operand has scales; an operand without has d = 1).  Scales and their product
+ * flush below 2^-126 like everything else.  Every NaN that is stored is 0x7FC00000.
  *
  * Single-threaded, no allocation, no state: several threads may compute disjoint tiles
  * of one product, and the bits do not depend on the tiling.  The caller's MXCSR is saved,
- * set to round-to-nearest with flush-to-zero, and restored.
+ * set to round-to-nearest with flush-to-zero, and restored, its exception flags too.
  */
 #ifndef PLUMB_MATMUL_H
 #define PLUMB_MATMUL_H
@@ -41,7 +42,9 @@ typedef struct plumb_tile {
     size_t row, row_end, col, col_end;
 } plumb_tile;
 
-/* Bytes of scratch that one call needs for a product of this shape (64-byte aligned). */
+/* Bytes of scratch that one call needs for a product of this shape or any tile of it, the
+ * same for every instruction set; below 1 MiB.  Align it to 64 bytes.
+ */
 size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k);
 
 /* C[m, n] = sum over k of A[m, k] * B[n, k], or C += that sum with accumulate.
@@ -55,8 +58,8 @@ size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k);
  * PLUMB_BAD_SHAPE when the inner sizes differ, blocks do not lie along K, or the tile
  * leaves the matrix; C is then untouched.
  */
-plumb_status plumb_matmul(const plumb_operand *a, const plumb_operand *b, float *c, size_t ldc,
-                          bool accumulate, plumb_tile tile, void *workspace,
+plumb_status plumb_matmul(const plumb_operand *a, const plumb_operand *b, float *c,
+                          size_t ldc, bool accumulate, plumb_tile tile, void *workspace,
                           plumb_error *why);
 
 #ifdef __cplusplus

@@ -14,11 +14,14 @@ extern "C" {
 /* One row of site statistics: a site at a step (micro-batches joined). */
 typedef struct plumb_sample {
     uint64_t step;
-    uint32_t site;        /* index in the run's site list */
-    float scale;          /* encode multiplier s; the largest over blocks */
-    float amax;           /* of the source, before the scale */
-    float decoded_amax;   /* largest finite |decoded value|: about amax where the scales agree */
-    float headroom;       /* plumb_headroom of the least favourable block */
+    uint32_t site; /* index in the run's site list */
+    float scale;   /* encode multiplier s; the largest over blocks */
+    float amax;    /* of the source, before the scale */
+    float
+        decoded_amax; /* largest finite |decoded value|: about amax where the scales agree */
+    float headroom;   /* of the least favourable block; with block scales read from the
+                             codes: largest finite value over code_amax, so never below 1
+                             unless the source has an infinity (then 0) */
     uint64_t total, saturated, flushed, zero, nonfinite;
 } plumb_sample;
 
@@ -34,10 +37,13 @@ void plumb_sample_fill(plumb_sample *sample, const plumb_quantized *q,
 /* Joins a second sample of the same site and step (another micro-batch). */
 void plumb_sample_join(plumb_sample *into, const plumb_sample *sample);
 
-/* How far a[0..n) is from a reference b[0..n). */
+/* How far a[0..n) is from a reference b[0..n).  Where a or b has a non-finite element, both
+ * ratios are infinity, the cosine 0, and index names the first such element.  A deviation
+ * from an all-zero reference is infinite too; equal tensors have 0, 0 and cosine 1.
+ */
 typedef struct plumb_deviation {
-    double max_over_rms; /* max |a-b| / rms(b); infinity if a has a non-finite element */
-    size_t index;        /* where */
+    double max_over_rms; /* max |a-b| / rms(b) */
+    size_t index;        /* where; the first of several */
     double relative;     /* |a-b|_2 / |b|_2 */
     double cosine;       /* 1 for two zero vectors, 0 if one is zero */
 } plumb_deviation;

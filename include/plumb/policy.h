@@ -48,11 +48,12 @@ bool plumb_rule_matches(const plumb_rule *rule, const char *site);
  * else per-tensor current, saturating.  *winner gets the index of the deciding rule, or
  * SIZE_MAX; may be NULL.
  *
- * PLUMB_BAD_INPUT when the winning rule's use does not parse, with rule number and text.
+ * PLUMB_BAD_INPUT when the winning rule's use does not parse (or, with raise, when it would
+ * have to be parsed to see whether it wins), with rule number from 0 and text.
  */
-plumb_status plumb_policy_resolve(const plumb_rule *rules, size_t rule_count, const char *site,
-                                  const plumb_spec *own, plumb_spec *effective,
-                                  size_t *winner, plumb_error *why);
+plumb_status plumb_policy_resolve(const plumb_rule *rules, size_t rule_count,
+                                  const char *site, const plumb_spec *own,
+                                  plumb_spec *effective, size_t *winner, plumb_error *why);
 
 /* A named recipe: rules over the sites of a decoder-only transformer (plumb/train.h names
  * them), to be followed by the user's own rules.  Presets: bf16, te-delayed, te-current,

@@ -31,19 +31,25 @@ typedef enum plumb_scale_rule {
 
 enum { PLUMB_MAX_HISTORY = 1024, PLUMB_BLOCK = 128, PLUMB_SPEC_TEXT = 96 };
 
-/* How one operand is quantised.  fp32 and bf16 have neither grain nor scale rule. */
+/* How one operand is quantised.  fp32 and bf16 have neither grain nor scale rule, and what
+ * is past their largest finite value becomes infinity; all other fields are then ignored.
+ *
+ * divide: d = max(amax, amax_floor) / largest * 2^margin and codes of x / d.  amax 0 without a
+ * floor gives d = 1, an infinite amax d = infinity, so that all of the block decodes to NaN
+ * (recipes R6).  power_of_two then rounds d up.
+ */
 typedef struct plumb_spec {
     plumb_format format;
     plumb_grain grain;
     plumb_scale_rule rule;
-    float static_scale;   /* STATIC: s */
-    int history;          /* DELAYED: window length, 1 to PLUMB_MAX_HISTORY */
-    int margin;           /* CURRENT, DELAYED: s is divided by 2^margin, 0 to 32 */
-    bool most_recent;     /* DELAYED: the newest amax instead of the window's maximum */
-    bool saturate;        /* what the cast does past the largest finite value */
-    bool power_of_two;    /* s rounded down to a power of two (mantissa masked) */
-    bool divide;          /* DeepSeek's kernel: d = max(amax, amax_floor) / largest, x / d */
-    float amax_floor;     /* amax below this counts as this; 0: no floor */
+    float static_scale; /* STATIC: s */
+    int history;        /* DELAYED: window length, 1 to PLUMB_MAX_HISTORY */
+    int margin;         /* CURRENT, DELAYED: s is divided by 2^margin, 0 to 32 */
+    bool most_recent;   /* DELAYED: the newest amax instead of the window's maximum */
+    bool saturate;      /* what the cast does past the largest finite value */
+    bool power_of_two;  /* s rounded down to a power of two (mantissa masked) */
+    bool divide;        /* CURRENT: DeepSeek's kernel, see below */
+    float amax_floor;   /* CURRENT, DELAYED: amax below this counts as this; 0: no floor */
 } plumb_spec;
 
 /* The textual form, used in recipes, policies, logs and run.json alike:
@@ -60,21 +66,30 @@ typedef struct plumb_spec {
  * 8-bit format (so "e5m2" keeps the site's own scale rule, and "e4m3:current" changes
  * only the rule), else from the defaults.  "fp32" and "bf16" take no attributes.
  *
+ * Numbers are decimal ("0.5", "1e-4"), whatever the locale.  What goes by itself with one
+ * rule only (history with delayed, ...) is refused where it was written under another and
+ * forgotten where it was inherited; delayed with a block grain and divide without current are
+ * refused.  No attribute may be given twice.
+ *
  * PLUMB_BAD_INPUT with a sentence that names the word and what is allowed; text longer
  * than PLUMB_SPEC_TEXT - 1 is refused.  *spec is untouched on failure.
  */
 plumb_status plumb_spec_parse(const char *text, const plumb_spec *base, plumb_spec *spec,
                               plumb_error *why);
 
-/* Canonical text of spec; what parse (with base NULL) reads back as the same spec. */
+/* Canonical text of spec; what parse (with base NULL) reads back as the same spec: format,
+ * grain, rule, and then only what differs from the defaults.
+ */
 void plumb_spec_print(const plumb_spec *spec, char text[PLUMB_SPEC_TEXT]);
 
+/* The same arithmetic: fields that the format or the rule do not use are not compared. */
 bool plumb_spec_equal(const plumb_spec *a, const plumb_spec *b);
 
 /* s for an amax, as TransformerEngine computes it (recipes R1, R2): largest * 2^-margin
  * / amax; amax below amax_floor counts as the floor; amax 0 or not finite gives
  * `otherwise` (1 for current scaling, the previous scale for delayed); an infinite
- * quotient becomes FLT_MAX; power_of_two then masks the mantissa.
+ * quotient becomes FLT_MAX, one below 2^-126 (a large margin) 2^-126; power_of_two then masks
+ * the mantissa.  spec->divide plays no part here.
  */
 float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise);
 
@@ -128,16 +143,18 @@ plumb_status plumb_quantized_need(const plumb_spec *spec, size_t rows, size_t co
  * memory of the size that plumb_quantized_need gives; all other fields are set here.
  * along_rows says which axis the product will contract (false: columns).
  *
- * state: required for DELAYED; its scale is used and its pending amax raised.  NULL is
- * allowed for DELAYED when frozen evaluation is wanted only through update = false.
- * With update false the state is read but not changed (validation, shadow passes).
- * counts may be NULL.  Partial blocks at the edges have their own scale.
+ * state: required for DELAYED with update; its scale is used, whatever it is, and its
+ * pending amax raised.  With update false the state is read but not changed (validation,
+ * shadow passes), and NULL stands for a state that has seen nothing (s = 1).  Other rules
+ * ignore it.  counts may be NULL.  Partial blocks at the edges have their own scale.
+ * out->d is set to NULL when there are no scales.
  */
-plumb_status plumb_quantize(const plumb_spec *spec, const float *x, size_t rows, size_t cols,
-                            bool along_rows, plumb_scale_state *state, bool update,
-                            plumb_quantized *out, plumb_counts *counts, plumb_error *why);
+plumb_status plumb_quantize(const plumb_spec *spec, const float *x, size_t rows,
+                            size_t cols, bool along_rows, plumb_scale_state *state,
+                            bool update, plumb_quantized *out, plumb_counts *counts,
+                            plumb_error *why);
 
-/* x[rows, cols] = codes * d. */
+/* x[rows, cols] (contiguous) = codes * d, each with one fp32 rounding. */
 plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *why);
 
 /* Smallest and largest s = 1/d over the blocks of q (1, 1 when d is NULL). */

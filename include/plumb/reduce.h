@@ -27,12 +27,12 @@ double plumb_dot_f64(const float *x, const float *y, size_t n); /* products exac
  * The sum itself is fp32.  With wire fp32 there are no casts.  The scale is shared by
  * all ranks: rule current takes it from ranks * max over ranks of amax (so that no
  * partial sum can overflow), none and static as given; delayed and block grains are
- * refused (PLUMB_UNSUPPORTED).  out may be shares[0].  counts may be NULL and get every
- * cast, of shares and of partial sums.  scale_used may be NULL.
+ * refused (PLUMB_UNSUPPORTED).  A NaN sum is 0x7FC00000.  out may be shares[0].  counts
+ * may be NULL and get every cast, of shares and of partial sums.  scale_used may be NULL.
  */
-plumb_status plumb_allreduce(const plumb_spec *wire, const float *const *shares, size_t ranks,
-                             size_t n, float *out, plumb_counts *counts, float *scale_used,
-                             plumb_error *why);
+plumb_status plumb_allreduce(const plumb_spec *wire, const float *const *shares,
+                             size_t ranks, size_t n, float *out, plumb_counts *counts,
+                             float *scale_used, plumb_error *why);
 
 #ifdef __cplusplus
 }
