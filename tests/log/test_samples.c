@@ -1,0 +1,306 @@
+/* .pls files: what our writer writes comes back; every cut is torn, every flipped bit is
+ * noticed; other columns and orders are read by name.
+ *
+ * Files of foreign writers are put together here, with a CRC of the test's own (bit by bit).
+ */
+#include "plumb/log.h"
+
+#include "check.h"
+#include "file/scratch.h"
+#include "log/crc32c.h"
+
+#define PLS "sites-rank00000.pls"
+
+static uint32_t crc(uint32_t start, const unsigned char *bytes, size_t size)
+{
+    uint32_t state = ~start;
+
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            const uint32_t in = (uint32_t)(bytes[i] >> bit) & 1u;
+            state = ((state ^ in) & 1u) != 0 ? state >> 1 ^ 0x82f63b78u : state >> 1;
+        }
+    return ~state;
+}
+
+/* The vectors of RFC 3720, B.4, and pieces against the whole. */
+static void check_sum(void)
+{
+    unsigned char zeros[32] = {0}, ones[32], up[32], down[32], many[1000];
+
+    memset(ones, 0xff, 32);
+    for (int i = 0; i < 32; i++) {
+        up[i] = (unsigned char)i;
+        down[i] = (unsigned char)(31 - i);
+    }
+    for (int i = 0; i < 1000; i++)
+        many[i] = (unsigned char)(i * i + 7 * i);
+    CHECK(plumb_crc32c(0, zeros, 32) == 0x8a9136aa, "zeros");
+    CHECK(plumb_crc32c(0, ones, 32) == 0x62a8ab43, "ones");
+    CHECK(plumb_crc32c(0, up, 32) == 0x46dd794e, "up");
+    CHECK(plumb_crc32c(0, down, 32) == 0x113fdb5c, "down");
+    CHECK(plumb_crc32c(0, "123456789", 9) == 0xe3069283, "123456789");
+    for (size_t n = 0; n <= 1000; n += 37)
+        CHECK(plumb_crc32c(plumb_crc32c(0, many, n), many + n, 1000 - n) ==
+                  crc(0, many, 1000),
+              "pieces of %zu and %zu", n, 1000 - n);
+    check_done("CRC-32C");
+}
+
+static plumb_sample sample(uint64_t step, uint32_t site)
+{
+    const float f = (float)step + (float)site / 8;
+
+    return (plumb_sample){.step = step,
+                          .site = site,
+                          .scale = f,
+                          .amax = 2 * f,
+                          .decoded_amax = 3 * f,
+                          .headroom = 4 * f,
+                          .total = 1000 + step,
+                          .saturated = 5,
+                          .flushed = site,
+                          .zero = 7,
+                          .nonfinite = 1ull << 40};
+}
+
+static bool equal(const plumb_sample *a, const plumb_sample *b)
+{
+    return a->step == b->step && a->site == b->site && a->scale == b->scale &&
+           a->amax == b->amax && a->decoded_amax == b->decoded_amax &&
+           a->headroom == b->headroom && a->total == b->total &&
+           a->saturated == b->saturated && a->flushed == b->flushed && a->zero == b->zero &&
+           a->nonfinite == b->nonfinite;
+}
+
+static const char *const sites[] = {"layer.0/mlp/x", "layer.1/mlp/x", "head/x"};
+
+static void write_run(void)
+{
+    const plumb_sample first[] = {sample(20, 2), sample(20, 0), sample(20, 1)};
+    const plumb_sample second[] = {sample(10, 1), sample(30, 0)};
+    const plumb_sample wrong[] = {sample(40, 3)};
+    plumb_run *run;
+    plumb_error why = {0};
+
+    scratch_folder("r");
+    CHECK_OK(plumb_run_create(scratch_at("r"), &run, &why), why);
+    CHECK_OK(plumb_run_samples(run, sites, 3, first, 3, &why), why);
+    CHECK_OK(plumb_run_samples(run, sites, 3, second, 2, &why), why);
+    CHECK_OK(plumb_run_samples(run, sites, 3, NULL, 0, &why), why);
+    CHECK(plumb_run_samples(run, sites, 3, wrong, 1, &why) == PLUMB_BAD_ARGUMENT, "site 3");
+    CHECK(plumb_run_samples(run, sites, 2, first, 1, &why) == PLUMB_BAD_ARGUMENT,
+          "2 sites");
+    plumb_run_end(&run, "reached", 30, NULL);
+}
+
+static void round_trip(void)
+{
+    const plumb_sample want[] = {sample(10, 1), sample(20, 0), sample(20, 1), sample(20, 2),
+                                 sample(30, 0)};
+    plumb_samples got;
+    plumb_error why = {0};
+
+    write_run();
+    CHECK_OK(plumb_samples_read(scratch_at("r"), &got, &why), why);
+    CHECK(got.site_count == 3 && strcmp(got.site_names[2], "head/x") == 0 && !got.torn,
+          "header");
+    if (CHECK(got.count == 5, "%zu rows", got.count))
+        for (size_t i = 0; i < 5; i++)
+            CHECK(equal(&got.at[i], &want[i]), "row %zu: step %d, site %u", i,
+                  (int)got.at[i].step, got.at[i].site);
+    plumb_samples_free(&got);
+    CHECK(plumb_samples_read(scratch_at("nowhere"), &got, &why) == PLUMB_NOT_FOUND,
+          "absent");
+    check_done("round trip");
+}
+
+/* Cut at n bytes: the chunks before the cut are whole, and torn says whether any is missing. */
+static void cuts(void)
+{
+    size_t size;
+    char *bytes = scratch_get("r/" PLS, &size);
+    /* 20 + text; chunks of 32 + 3 * 68 and 32 + 2 * 68 bytes */
+    const size_t header = size - (32 + 204) - (32 + 136), one = header + 32 + 204;
+
+    scratch_folder("c");
+    for (size_t n = 0; n <= size; n++) {
+        plumb_samples got;
+        plumb_error why = {0};
+        const size_t rows = n < one ? 0 : n < size ? 3 : 5;
+        const bool whole = n == header || n == one || n == size;
+
+        scratch_put("c/" PLS, bytes, n);
+        const plumb_status status = plumb_samples_read(scratch_at("c"), &got, &why);
+        CHECK(status == PLUMB_OK && got.count == rows && got.torn == !whole,
+              "%zu of %zu bytes: %zu rows, torn %d, %s", n, size, got.count, got.torn,
+              why.message);
+        plumb_samples_free(&got);
+    }
+    free(bytes);
+    check_done("cut anywhere");
+}
+
+/* A flipped bit is an error, or at least makes the file torn (a length that then reaches past
+ * the end, or the last chunk's own check).
+ */
+static void flips(void)
+{
+    size_t size;
+    char *bytes = scratch_get("r/" PLS, &size);
+    int unnoticed = 0;
+
+    for (size_t bit = 0; bit < 8 * size; bit += 11) {
+        plumb_samples got;
+
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        scratch_put("c/" PLS, bytes, size);
+        if (plumb_samples_read(scratch_at("c"), &got, NULL) == PLUMB_OK && !got.torn)
+            unnoticed++;
+        plumb_samples_free(&got);
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+    }
+    CHECK(unnoticed == 0, "%d of %zu flipped bits unnoticed", unnoticed, 8 * size / 11);
+    free(bytes);
+    check_done("flipped bits");
+}
+
+/* --- files of others ------------------------------------------------------------ */
+
+static unsigned char file[4096];
+static size_t used;
+
+static void put(uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        file[used++] = (unsigned char)(value >> (8 * i));
+}
+
+static void begin(const char *text)
+{
+    used = 0;
+    memcpy(file, "PLUMBPLS", 8);
+    used = 8;
+    put(1, 4);
+    put(strlen(text), 4);
+    put(crc(0, (const unsigned char *)text, strlen(text)), 4);
+    memcpy(file + used, text, strlen(text));
+    used += strlen(text);
+}
+
+/* A chunk with this payload and a right CRC. */
+static void chunk(uint32_t length, uint32_t rows, uint64_t first, uint64_t last,
+                  const char *payload, size_t size)
+{
+    const size_t start = used;
+
+    put(length, 4);
+    put(0, 4);
+    put(rows, 4);
+    put(0, 4);
+    put(first, 8);
+    put(last, 8);
+    memcpy(file + used, payload, size);
+    used += size;
+    const size_t end = used;
+    used = start + 4;
+    put(crc(0, file + start + 8, end - start - 8), 4);
+    used = end;
+}
+
+static plumb_status read_file(plumb_samples *got, plumb_error *why)
+{
+    scratch_put("c/" PLS, file, used);
+    return plumb_samples_read(scratch_at("c"), got, why);
+}
+
+#define HEADER                                                                             \
+    "{\"sites\":[\"a\",\"b\"],\"columns\":[[\"site\",\"u32\"],[\"mine\",\"f64\"],"         \
+    "[\"step\",\"u64\"],[\"amax\",\"f32\"]]}"
+
+static void foreign(void)
+{
+    static const char payload[] = "\1\0\0\0"
+                                  "\0\0\0\0" /* site 1, 0 */
+                                  "12345678"
+                                  "abcdefgh" /* mine */
+                                  "\5\0\0\0\0\0\0\0"
+                                  "\6\0\0\0\0\0\0\0"
+                                  "\0\0\x80\x3f"
+                                  "\0\0\0\x40"; /* 1.0f, 2.0f */
+    plumb_samples got;
+    plumb_error why = {0};
+
+    begin(HEADER);
+    chunk(48, 2, 5, 6, payload, 48);
+    CHECK_OK(read_file(&got, &why), why);
+    CHECK(got.count == 2 && got.site_count == 2 && !got.torn, "%zu rows", got.count);
+    if (got.count == 2)
+        CHECK(got.at[0].step == 5 && got.at[0].site == 1 && got.at[0].amax == 1 &&
+                  got.at[0].total == 0 && got.at[1].step == 6 && got.at[1].amax == 2,
+              "values");
+    plumb_samples_free(&got);
+    check_done("foreign columns");
+}
+
+static void hostile(void)
+{
+    static const char zeros[64] = {0};
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"sites\":[\"a\"],\"columns\":[]}",
+        "{\"sites\":[\"a\"],\"columns\":[[\"step\",\"u64\"]]}",
+        "{\"sites\":[],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u32\"]]}",
+        "{\"sites\":[\"a b\"],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u32\"]]}",
+        "{\"sites\":[1],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u32\"]]}",
+        "{\"sites\":[\"a\"],\"columns\":[[\"step\",\"u32\"],[\"site\",\"u32\"]]}",
+        "{\"sites\":[\"a\"],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u16\"]]}",
+        "{\"sites\":[\"a\"],\"columns\":[[\"step\"],[\"site\",\"u32\"]]}",
+    };
+    plumb_samples got;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        begin(texts[i]);
+        CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "header %s", texts[i]);
+    }
+    begin(HEADER);
+    file[8] = 2;
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "version 2");
+    begin(HEADER);
+    chunk(48, 0, 0, 0, zeros, 48);
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "no rows");
+    begin(HEADER);
+    chunk(48, 3, 0, 0, zeros, 48);
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "3 rows in 48 bytes");
+    begin(HEADER);
+    chunk(49, 2, 0, 0, zeros, 49);
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "49 bytes");
+    begin(HEADER);
+    chunk(24, 1, 1, 1, zeros, 24);
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "step 0 outside 1 to 1");
+    begin(HEADER);
+    chunk(24, 1, 0, 0, "\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);
+    CHECK(read_file(&got, NULL) == PLUMB_BAD_INPUT, "site 2 of 2");
+    begin(HEADER);
+    chunk(0xffffffffu, 0x0aaaaaaau, 0, 0, zeros, 24);
+    CHECK(read_file(&got, NULL) == PLUMB_OK && got.torn && got.count == 0, "4 GB chunk");
+    plumb_samples_free(&got);
+    scratch_text("c/" PLS, "PLUMBPLX and more and more and more");
+    CHECK(plumb_samples_read(scratch_at("c"), &got, NULL) == PLUMB_BAD_INPUT, "magic");
+    check_done("hostile");
+}
+
+int main(void)
+{
+    scratch_make();
+    check_sum();
+    round_trip();
+    cuts();
+    flips();
+    foreign();
+    hostile();
+    scratch_remove();
+    return check_exit();
+}
