@@ -23,23 +23,22 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
         snprintf(text, size, "fails at step %lld: a value is not finite", step);
         break;
     case PLUMB_FAILS_RISE:
-        snprintf(
-            text, size,
-            "fails at step %lld: the smoothed loss, %.3f, is more than %.3f, which is its "
-            "own minimum and the allowed rise",
-            step, failure->value, failure->threshold);
+        snprintf(text, size,
+                 "fails at step %lld: the smoothed loss is %.3f; its own minimum and the "
+                 "allowed rise make %.3f",
+                 step, failure->value, failure->threshold);
         break;
     case PLUMB_FAILS_ENTROPY:
         snprintf(
             text, size,
-            "fails at step %lld: the smoothed loss, %.3f, is still above the %.3f nats of "
-            "guessing by frequency",
+            "fails at step %lld: the smoothed loss is %.3f, still above the %.3f nats of "
+            "guessing by frequency alone",
             step, failure->value, failure->threshold);
         break;
     case PLUMB_FAILS_GAP:
         snprintf(
             text, size,
-            "fails at step %lld: the smoothed gap to the bf16 twin, %+.3f nats, is outside "
+            "fails at step %lld: the smoothed gap to the bf16 twin is %+.3f nats, outside "
             "the band of %.3f",
             step, failure->value, failure->threshold);
         break;
@@ -57,8 +56,7 @@ void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size)
         snprintf(text, size, "does not fail up to step %lld",
                  (long long)outcome->last_step);
     else if (message[0] != 0)
-        snprintf(text, size, "%s after step %lld: %s", plumb_end_name(outcome->end),
-                 (long long)outcome->last_step, message);
+        snprintf(text, size, "%s", message);
     else
         snprintf(text, size, "%s after step %lld", plumb_end_name(outcome->end),
                  (long long)outcome->last_step);

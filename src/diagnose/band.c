@@ -129,9 +129,10 @@ static plumb_status judge_gap(plumb_experiment *x)
 
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)
 {
-    plumb_status status =
-        plumb_question_now(x, why, "How far do two healthy runs drift apart?");
+    plumb_status status = PLUMB_OK;
 
+    if (x->offers_micro_order && !(x->settings->band > 0))
+        status = plumb_question_now(x, why, "How far do two healthy runs drift apart?");
     if (status == PLUMB_OK)
         status = set_band(x, why);
     if (status == PLUMB_OK && x->failure.predicate == PLUMB_FAILS_NOT)

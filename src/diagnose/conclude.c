@@ -169,12 +169,13 @@ plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why)
                              (long long)x->horizon);
     if (status != PLUMB_OK)
         return status;
-    return plumb_settle(x, "numerics", 1,
-                        "%s, in %s. With %s the run holds past step %lld on "
-                        "%d of %d seed(s).",
-                        x->mechanism.name != NULL &&
-                                strcmp(x->mechanism.name, "not isolated") != 0
-                            ? x->mechanism.name
-                            : "FP8 numerics",
-                        place, f->text, (long long)f->past_step, f->held, f->of);
+    const bool named =
+        x->mechanism.name != NULL && strcmp(x->mechanism.name, "not isolated") != 0;
+
+    return plumb_settle(
+        x, "numerics", 1,
+        "The FP8 arithmetic, in %s%s%s. %s holds past step %lld on %d of %d seed%s%s.",
+        place, named ? ": " : "", named ? x->mechanism.name : "", f->text,
+        (long long)f->past_step, f->held, f->of, f->of == 1 ? "" : "s",
+        f->returned_at > 0 ? "; taken back, the failure returns" : "");
 }

@@ -12,10 +12,9 @@ static plumb_status settle_start(plumb_experiment *x, const plumb_outcome *outco
 
     plumb_printable(outcome->message, message, sizeof message);
     if (outcome->end == PLUMB_END_NO_START)
-        return plumb_settle(x, "cannot tell", 3, "The command could not be started: %s",
+        return plumb_settle(x, "cannot tell", 3, "%s.",
                             message[0] != 0 ? message : "no reason was given");
-    return plumb_settle(x, "cannot tell", 3,
-                        "The command says that it cannot run as asked (exit status 3): %s",
+    return plumb_settle(x, "cannot tell", 3, "The command cannot do as asked: %s.",
                         message[0] != 0 ? message : "no reason was given");
 }
 
@@ -119,10 +118,10 @@ plumb_status plumb_stage_look(plumb_experiment *x, plumb_error *why)
         status = read_declaration(x, &outcome, why);
     if (status == PLUMB_OK && !x->settled && !x->declared &&
         outcome.end == PLUMB_END_SILENT && outcome.history.count == 0)
-        status =
-            plumb_settle(x, "cannot tell", 2,
-                         "The command was silent, asked to declare itself and stop: %s",
-                         outcome.message);
+        status = plumb_settle(
+            x, "cannot tell", 2,
+            "The command was silent when asked to declare itself and stop: %s.",
+            outcome.message);
     plumb_outcome_free(&outcome);
     if (status == PLUMB_OK)
         status = mark_low(x, why);

@@ -15,133 +15,133 @@ enum { ROOM = 20 };
 
 /* --- further seeds ---------------------------------------------------------------------- */
 
-/* The unchanged run on seed + k.  *fails and its failure are set; where it does not fail, or is
- * the first seed's run all over, this seed says nothing.
- */
-static plumb_status ask_own(plumb_experiment *x, int k, plumb_outcome *own, bool *fails,
-                            plumb_error *why)
+/* What one further seed showed. */
+typedef struct seed_trial {
+    int shift;
+    uint64_t seed;
+    plumb_outcome own, twin, fixed;
+} seed_trial;
+
+static plumb_status ask_own(plumb_experiment *x, seed_trial *t, plumb_error *why)
 {
     char label[60];
-    bool by_hash;
 
-    snprintf(label, sizeof label, "the run itself, further seed %d", k);
-    const plumb_question question = {
-        .phase = "proof", .label = label, .stop_at = x->look_to, .seed_shift = (uint64_t)k};
-    plumb_status status = plumb_ask(x, &question, own, why);
+    snprintf(label, sizeof label, "the run itself, seed %llu", (unsigned long long)t->seed);
+    const plumb_question question = {.phase = "proof",
+                                     .label = label,
+                                     .stop_at = x->look_to,
+                                     .seed_shift = (uint64_t)t->shift};
 
-    if (status != PLUMB_OK)
-        return status;
-    *fails = own->failure.predicate != PLUMB_FAILS_NOT;
-    if (plumb_history_differ(&own->history, &x->own.history, &by_hash) == 0 &&
-        own->history.count > 0) {
-        *fails = false;
-        return plumb_limit(x,
-                           "Seed %d gives the numbers of the first seed: the trainer does "
-                           "not use PLUMB_SEED, and the proof rests on one seed.",
-                           k);
-    }
-    return PLUMB_OK;
+    return plumb_ask(x, &question, &t->own, why);
 }
 
-static plumb_status ask_pair(plumb_experiment *x, int k, json_t *rules, int64_t stop_at,
-                             plumb_outcome *twin, plumb_outcome *fixed, plumb_error *why)
+static plumb_status ask_twin(plumb_experiment *x, seed_trial *t, int64_t stop_at,
+                             plumb_error *why)
 {
-    char label[80];
+    char label[60];
     json_t *everywhere = plumb_rules_everywhere("bf16");
 
-    snprintf(label, sizeof label, "bf16 twin, further seed %d", k);
-    plumb_question question = {.phase = "proof",
-                               .label = label,
-                               .rules = everywhere,
-                               .stop_at = stop_at,
-                               .seed_shift = (uint64_t)k};
-    plumb_status status = plumb_ask(x, &question, twin, why);
+    snprintf(label, sizeof label, "bf16 twin, seed %llu", (unsigned long long)t->seed);
+    const plumb_question question = {.phase = "proof",
+                                     .label = label,
+                                     .rules = everywhere,
+                                     .stop_at = stop_at,
+                                     .seed_shift = (uint64_t)t->shift};
+    const plumb_status status = plumb_ask(x, &question, &t->twin, why);
 
-    if (status == PLUMB_OK) {
-        snprintf(label, sizeof label, "the fix, further seed %d", k);
-        question.rules = rules;
-        question.paired = &twin->history;
-        status = plumb_ask(x, &question, fixed, why);
-    }
     json_decref(everywhere);
     return status;
 }
 
-static plumb_status say_seed(plumb_experiment *x, int k, const plumb_outcome *own,
-                             const plumb_outcome *fixed, bool held)
+static plumb_status ask_fixed(plumb_experiment *x, seed_trial *t, json_t *rules,
+                              int64_t stop_at, plumb_error *why)
+{
+    char label[60];
+
+    snprintf(label, sizeof label, "the fix, seed %llu", (unsigned long long)t->seed);
+    const plumb_question question = {.phase = "proof",
+                                     .label = label,
+                                     .rules = rules,
+                                     .stop_at = stop_at,
+                                     .seed_shift = (uint64_t)t->shift,
+                                     .paired = &t->twin.history};
+
+    return plumb_ask(x, &question, &t->fixed, why);
+}
+
+/* Why this seed says nothing, or NULL.  A run that shows no failure of its own may still fail by
+ * its gap to its twin, which has been run to the end of the look.
+ */
+static const char *useless(const plumb_experiment *x, seed_trial *t)
+{
+    plumb_predicates predicates = x->predicates;
+    bool by_hash;
+
+    if (t->own.history.count > 0 &&
+        plumb_history_differ(&t->own.history, &x->own.history, &by_hash) == 0)
+        return "gives the numbers of the first seed: the trainer does not use PLUMB_SEED";
+    if (t->twin.failure.predicate != PLUMB_FAILS_NOT)
+        return "fails in bf16 too";
+    predicates.twin = &t->twin.history;
+    predicates.band = x->band;
+    if (t->own.failure.predicate == PLUMB_FAILS_NOT)
+        t->own.failure = plumb_history_judge(&t->own.history, &predicates);
+    return t->own.failure.predicate == PLUMB_FAILS_NOT ? "does not fail" : NULL;
+}
+
+static int64_t horizon_of(const plumb_experiment *x, const plumb_failure *failure)
+{
+    return plumb_cost_horizon(failure->step, failure->decided, x->settings->margin,
+                              x->declaration.schedule_steps);
+}
+
+static plumb_status judge_seed(plumb_experiment *x, seed_trial *t, plumb_fix *fix,
+                               plumb_error *why)
 {
     char text[400];
+    const int64_t stop_at = horizon_of(x, &t->own.failure);
+    plumb_status status = ask_fixed(x, t, fix->rules, stop_at, why);
 
-    plumb_describe_end(fixed, text, sizeof text);
-    return plumb_state(
-        x, "compared",
-        "Further seed %d: the unchanged run fails at step %lld, with the fix it "
-        "%s: %s.",
-        k, (long long)own->failure.step, text,
-        held ? "the fix holds" : "the fix does not hold");
-}
-
-/* A seed on which the run fails by its gap to the twin only is judged with that twin. */
-static plumb_status judge_own(plumb_experiment *x, int k, plumb_outcome *own, bool *fails,
-                              plumb_error *why)
-{
-    plumb_outcome twin;
-    json_t *everywhere = plumb_rules_everywhere("bf16");
-    const plumb_question question = {.phase = "proof",
-                                     .label = "bf16 twin of a further seed",
-                                     .rules = everywhere,
-                                     .stop_at = x->horizon,
-                                     .seed_shift = (uint64_t)k};
-    const plumb_status status = plumb_ask(x, &question, &twin, why);
-
-    json_decref(everywhere);
     if (status != PLUMB_OK)
         return status;
-    plumb_predicates predicates = x->predicates;
-
-    predicates.twin = &twin.history;
-    predicates.band = x->band;
-    own->failure = plumb_history_judge(&own->history, &predicates);
-    *fails = own->failure.predicate != PLUMB_FAILS_NOT;
-    plumb_outcome_free(&twin);
-    return PLUMB_OK;
-}
-
-static plumb_status prove_seed(plumb_experiment *x, int k, plumb_fix *fix, plumb_error *why)
-{
-    plumb_outcome own = {0}, twin = {0}, fixed = {0};
-    bool fails = false;
-    plumb_status status = ask_own(x, k, &own, &fails, why);
-
-    if (status == PLUMB_OK && !fails && x->failure.predicate == PLUMB_FAILS_GAP)
-        status = judge_own(x, k, &own, &fails, why);
-    if (status == PLUMB_OK && !fails)
-        status = plumb_limit(x,
-                             "On further seed %d the unchanged run does not fail, so that "
-                             "seed proves nothing.",
-                             k);
-    if (status != PLUMB_OK || !fails)
-        goto done;
-    const int64_t stop_at =
-        plumb_cost_horizon(own.failure.step, own.failure.decided, x->settings->margin,
-                           x->declaration.schedule_steps);
-
-    status = ask_pair(x, k, fix->rules, stop_at, &twin, &fixed, why);
-    if (status != PLUMB_OK)
-        goto done;
-    const bool held = fixed.failure.predicate == PLUMB_FAILS_NOT &&
-                      fixed.last_step >= own.failure.decided && fixed.last_step > 0 &&
-                      fixed.end == PLUMB_END_REACHED;
+    const bool held = t->fixed.failure.predicate == PLUMB_FAILS_NOT &&
+                      t->fixed.end == PLUMB_END_REACHED &&
+                      t->fixed.last_step >= t->own.failure.decided;
 
     fix->of++;
     fix->held += held;
-    json_array_append_new(fix->seeds,
-                          json_integer((json_int_t)(x->settings->seed + (uint64_t)k)));
-    status = say_seed(x, k, &own, &fixed, held);
-done:
-    plumb_outcome_free(&own);
-    plumb_outcome_free(&twin);
-    plumb_outcome_free(&fixed);
+    json_array_append_new(fix->seeds, json_integer((json_int_t)t->seed));
+    plumb_describe_end(&t->fixed, text, sizeof text);
+    return plumb_state(
+        x, "compared",
+        "Seed %llu: the unchanged run fails at step %lld; with the fix it %s.",
+        (unsigned long long)t->seed, (long long)t->own.failure.step, text);
+}
+
+static plumb_status prove_seed(plumb_experiment *x, int shift, plumb_fix *fix,
+                               plumb_error *why)
+{
+    seed_trial t = {.shift = shift, .seed = x->settings->seed + (uint64_t)shift};
+    plumb_status status = ask_own(x, &t, why);
+
+    if (status == PLUMB_OK)
+        status = ask_twin(x, &t,
+                          t.own.failure.predicate != PLUMB_FAILS_NOT
+                              ? horizon_of(x, &t.own.failure)
+                              : x->look_to,
+                          why);
+    if (status == PLUMB_OK) {
+        const char *nothing = useless(x, &t);
+
+        if (nothing != NULL)
+            status = plumb_limit(x, "Seed %llu %s, so it proves nothing.",
+                                 (unsigned long long)t.seed, nothing);
+        else
+            status = judge_seed(x, &t, fix, why);
+    }
+    plumb_outcome_free(&t.own);
+    plumb_outcome_free(&t.twin);
+    plumb_outcome_free(&t.fixed);
     return status;
 }
 
@@ -278,16 +278,27 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
 
 /* --- candidates, the least change first ------------------------------------------------------ */
 
+/* The use that a trial's rules ask for; they may differ between sites, then the first. */
+static void trial_use(const plumb_experiment *x, plumb_trial trial,
+                      char use[PLUMB_SPEC_TEXT])
+{
+    const json_t *rule = json_array_get(x->trial_rules[trial], 0);
+
+    plumb_printable(json_string_value(json_object_get(rule, "use")), use, PLUMB_SPEC_TEXT);
+}
+
 static plumb_status prove_trials(plumb_experiment *x, const char *what, plumb_error *why)
 {
     plumb_status status = PLUMB_OK;
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK && !x->fix.holds; t++) {
-        char text[300];
+        char text[400], use[PLUMB_SPEC_TEXT];
 
         if (x->trials.result[t] != PLUMB_TRIAL_HEALED)
             continue;
-        snprintf(text, sizeof text, "%s in %s", what, plumb_trial_text((plumb_trial)t));
+        trial_use(x, (plumb_trial)t, use);
+        snprintf(text, sizeof text, "%s as %s (%s)", what, use,
+                 plumb_trial_text((plumb_trial)t));
         status = prove(x, x->trial_rules[t], text, why);
     }
     return status;

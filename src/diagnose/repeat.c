@@ -26,20 +26,28 @@ static plumb_status settle_no_result(plumb_experiment *x, const plumb_outcome *o
             "object with step and loss; the first is: %s",
             outcome->history.bad_lines, line);
     if (outcome->history.count == 0)
-        return plumb_settle(x, "cannot tell", exit,
-                            "The run logged no step, so there is nothing to judge: it %s",
-                            text);
+        return plumb_settle(x, "cannot tell", exit, "The run logged no step: %s.", text);
+    if (outcome->history.bad_lines > 0)
+        return plumb_settle(
+            x, "cannot tell", exit,
+            "The log breaks off or is damaged: line %lld of metrics.jsonl is no "
+            "whole JSON object with step and loss (%s), and %s.",
+            (long long)outcome->history.bad_line_number, line, text);
     return plumb_settle(
         x, "cannot tell", exit,
-        "The run ended before plumb could judge it: it %s. That is no training "
-        "result.",
+        "The run ended before plumb could judge it, which is no training result: "
+        "%s.",
         text);
 }
 
+/* A trainer that says nothing of its end is believed when its exit status is 0 and every line of
+ * its log is whole.
+ */
 static bool ended_cleanly(const plumb_outcome *outcome)
 {
     return outcome->end == PLUMB_END_REACHED ||
-           (outcome->end == PLUMB_END_DIED && outcome->exit_status == 0);
+           (outcome->end == PLUMB_END_DIED && outcome->exit_status == 0 &&
+            outcome->history.bad_lines == 0);
 }
 
 plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why)

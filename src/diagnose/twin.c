@@ -108,11 +108,10 @@ static plumb_status check_twin(plumb_experiment *x, plumb_error *why)
 
     plumb_describe_end(twin, text, sizeof text);
     if (twin->end == PLUMB_END_REFUSED)
-        return plumb_settle(x, "cannot tell", 2, "The trainer cannot run in bf16: %s",
+        return plumb_settle(x, "cannot tell", 2, "The trainer cannot run in bf16: %s.",
                             text);
     if (twin->history.count == 0)
-        return plumb_settle(x, "cannot tell", 2, "The bf16 twin logged no step: it %s",
-                            text);
+        return plumb_settle(x, "cannot tell", 2, "The bf16 twin logged no step: %s.", text);
     const int64_t other = plumb_history_confounded(&x->own.history, &twin->history);
 
     if (other > 0)
@@ -126,14 +125,15 @@ static plumb_status check_twin(plumb_experiment *x, plumb_error *why)
     if (twin->failure.predicate != PLUMB_FAILS_NOT) {
         if (x->failure.predicate != PLUMB_FAILS_NOT)
             return settle_both_fail(x, why);
-        return plumb_settle(x, "cannot tell", 2,
-                            "The bf16 twin itself %s, while the run does not: there is no "
-                            "healthy reference.",
-                            text);
+        return plumb_settle(
+            x, "cannot tell", 2,
+            "The bf16 twin itself %s, and the run does not: there is no healthy "
+            "reference.",
+            text);
     }
     if (!plumb_survived(x, twin))
         return plumb_settle(x, "cannot tell", 2,
-                            "The bf16 twin did not get to step %lld: it %s",
+                            "The bf16 twin did not get to step %lld: %s.",
                             (long long)x->horizon, text);
     return PLUMB_OK;
 }
