@@ -1,8 +1,8 @@
 /* Checkpoints: DIR/step-N/ with
  *
  *   state.safetensors  weights/NAME, m/NAME, v/NAME and scale/SITE (scale, pending, history)
- *   state.json         step, config_hash, bytes and xxh3 of state.safetensors, and what the
- *                      moments were stored in
+ *   state.json         step, config_hash, bytes and xxh3 of state.safetensors, what the moments
+ *                      were stored in, and a hash of all that
  *
  * The directory is written under another name, synced and renamed, so it is whole or absent;
  * a reader checks size and hash, so one that was cut or altered later is refused.
@@ -133,34 +133,61 @@ static json_t *moment_specs(const trainer *t)
     return specs;
 }
 
-/* The note is written last: its hash is of the bytes that the file system gives back. */
+/* Hash of the note's fields, less the hash itself, in an order of its own. */
+static bool hash_note(const json_t *note, char hash[17])
+{
+    json_t *rest = json_copy((json_t *)(uintptr_t)note);
+    char *dump;
+
+    json_object_del(rest, "self");
+    dump = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(rest);
+    if (dump == NULL)
+        return false;
+    hash_text(dump, strlen(dump), hash);
+    free(dump);
+    return true;
+}
+
+static json_t *make_note(const trainer *t, const char *data, size_t bytes)
+{
+    char hash[17], self[17];
+    json_t *note;
+
+    hash_text(data, bytes, hash);
+    note = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "plumb", plumb_build_id(), "step",
+                     (json_int_t)t->step, "config_hash", t->config_hash, "bytes",
+                     (json_int_t)bytes, "xxh3", hash, "moments", moment_specs(t));
+    if (note != NULL && hash_note(note, self))
+        json_object_set_new(note, "self", json_string(self));
+    return note;
+}
+
+/* Written last: its hash is of the bytes that the file system gives back. */
 static plumb_status write_note(const trainer *t, const char *directory, size_t *bytes,
                                plumb_error *why)
 {
     char *path = plumb_path_join(directory, state_file);
-    char *note = plumb_path_join(directory, note_file);
-    char *data = NULL, hash[17];
-    json_t *json = NULL;
+    char *note_path = plumb_path_join(directory, note_file);
+    char *data = NULL;
+    json_t *note = NULL;
     plumb_status status = PLUMB_NO_MEMORY;
 
-    if (path == NULL || note == NULL) {
+    if (path == NULL || note_path == NULL) {
         plumb_fail(why, status, "no memory for a path");
         goto done;
     }
     status = plumb_file_read(path, SIZE_MAX / 4, &data, bytes, why);
     if (status != PLUMB_OK)
         goto done;
-    hash_text(data, *bytes, hash);
-    json = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "plumb", plumb_build_id(), "step",
-                     (json_int_t)t->step, "config_hash", t->config_hash, "bytes",
-                     (json_int_t)*bytes, "xxh3", hash, "moments", moment_specs(t));
-    status = json == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %s", note_file)
-                          : plumb_json_save(note, json, why);
+    note = make_note(t, data, *bytes);
+    status = note == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %s", note_file)
+                          : plumb_json_save(note_path, note, why);
 done:
-    json_decref(json);
+    json_decref(note);
     free(data);
     free(path);
-    free(note);
+    free(note_path);
     return status;
 }
 
@@ -252,8 +279,12 @@ static plumb_status check_note(const trainer *t, const char *ref, const json_t *
                                plumb_error *why)
 {
     const char *config = json_string_value(json_object_get(note, "config_hash"));
+    const char *self = json_string_value(json_object_get(note, "self"));
     const json_t *step = json_object_get(note, "step");
+    char hash[17];
 
+    if (self == NULL || !hash_note(note, hash) || strcmp(self, hash) != 0)
+        return refuse(why, ref, "state.json is torn or altered (its hash differs)");
     if (config == NULL || !json_is_integer(step) || json_integer_value(step) < 0 ||
         json_integer_value(step) > 1000000000 ||
         !json_is_string(json_object_get(note, "xxh3")) ||

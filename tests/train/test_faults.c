@@ -1,0 +1,220 @@
+/* Planted faults act exactly where and when they should, and nowhere else: seen on the bytes and
+ * scales of every operand site, step by step, beside a trainer without faults.
+ */
+#include "run.h"
+#include "train/train.h"
+
+static trainer *make(const char *recipe, const char *planted)
+{
+    trainer *t = calloc(1, sizeof *t);
+    const char *at[TEST_SETTINGS];
+    char memory[512], path[128], text[1024];
+    plumb_error why = {0};
+
+    snprintf(path, sizeof path, "%s/faults.yaml", test_root);
+    snprintf(text, sizeof text, "recipe: %s\n%s", recipe, planted);
+    test_write(path, text);
+    plumb_request_init(&t->request);
+    const size_t count = test_settings("sensors.every=0", memory, at);
+
+    CHECK_OK(settings_load(path, at, count, &t->settings, &why), why);
+    CHECK_OK(trainer_create(t, &why), why);
+    return t;
+}
+
+static void drop(trainer *t)
+{
+    trainer_free(t);
+    free(t);
+}
+
+static void step(trainer *t)
+{
+    step_result r = {0};
+    plumb_error why = {0};
+
+    faults_between(&t->faults, t->step, &t->sites, t->states);
+    batch_fill(t, t->step + 1, &r.batch_hash);
+    CHECK_OK(gradient_step(t, t->step + 1, &r, &why), why);
+    CHECK_OK(adamw_step(t, t->step + 1, &r, &why), why);
+    state_update_scales(t);
+    t->step++;
+}
+
+static bool same_codes(const plumb_quantized *a, const plumb_quantized *b)
+{
+    const size_t bytes = a->format == PLUMB_FP32 ? 4 : a->format == PLUMB_BF16 ? 2 : 1;
+
+    return memcmp(a->codes, b->codes, a->rows * a->cols * bytes) == 0;
+}
+
+/* In the step in which the fault begins, everything up to the faulty operand is still equal.  The last
+ * layer's gradient is the first that the backward pass quantises, so only what comes after differs:
+ * its own codes are equal, its scale is 16 times the other's, and the other operands of that linear
+ * are untouched.
+ */
+static void factor(void)
+{
+    trainer *clean = make("te-current", "");
+    trainer *faulty =
+        make("te-current", "faults: [{kind: scale-factor, sites: "
+                           "layer.1/mlp.down/dgrad/dy, from: 3, factor: 16}]\n");
+    const size_t target = PLUMB_ROLES * 7 + PLUMB_DGRAD_DY;
+
+    CHECK(strcmp(clean->sites.at[target].name, "layer.1/mlp.down/dgrad/dy") == 0,
+          "site is %s", clean->sites.at[target].name);
+    step(clean);
+    step(faulty);
+    step(clean);
+    step(faulty);
+    CHECK(state_hash(clean) == state_hash(faulty), "the fault acts before its step");
+    step(clean);
+    step(faulty);
+    CHECK(state_hash(clean) != state_hash(faulty), "the fault does not act");
+    for (size_t i = 0; i < clean->sites.operands; i++) {
+        const plumb_quantized *a = plumb_model_quantized(clean->model, i);
+        const plumb_quantized *b = plumb_model_quantized(faulty->model, i);
+        const size_t role = i % PLUMB_ROLES;
+        const bool before = role == PLUMB_FPROP_X || role == PLUMB_FPROP_W ||
+                            role == PLUMB_DGRAD_W || role == PLUMB_WGRAD_X ||
+                            i / PLUMB_ROLES >= 7;
+
+        if (!before)
+            continue;
+        CHECK(same_codes(a, b), "codes of %s differ", clean->sites.at[i].name);
+        if (a->d != NULL)
+            CHECK(b->d[0] == a->d[0] * (i == target ? 16 : 1), "scale of %s: %g, clean %g",
+                  clean->sites.at[i].name, (double)b->d[0], (double)a->d[0]);
+    }
+    drop(clean);
+    drop(faulty);
+    check_done("scale-factor");
+}
+
+/* A site without scales has nothing to multiply. */
+static void factor_on_bf16(void)
+{
+    trainer *clean = make("bf16", "");
+    trainer *faulty =
+        make("bf16", "faults: [{kind: scale-factor, sites: \"*\", from: 1, factor: 16}]\n");
+
+    step(clean);
+    step(faulty);
+    CHECK(state_hash(clean) == state_hash(faulty), "a bf16 operand was scaled");
+    drop(clean);
+    drop(faulty);
+    check_done("scale-factor leaves bf16 alone");
+}
+
+static void frozen(void)
+{
+    trainer *t =
+        make("te-delayed", "faults: [{kind: frozen-scale, sites: [\"layer.0/*/fprop/x\", "
+                           "\"layer.1/mlp.up/wgrad/dy\"], from: 4}]\n");
+    trainer *clean = make("te-delayed", "");
+    plumb_scale_state *at = calloc(t->sites.operands, sizeof *at);
+    size_t moved = 0;
+
+    for (int i = 0; i < 3; i++) {
+        step(t);
+        step(clean);
+    }
+    CHECK(state_hash(t) == state_hash(clean), "the fault acts before its step");
+    memcpy(at, t->states, t->sites.operands * sizeof *at);
+    for (int i = 0; i < 6; i++) {
+        step(t);
+        faults_between(&t->faults, t->step, &t->sites, t->states);
+        for (size_t j = 0; j < t->sites.operands; j++) {
+            const char *name = t->sites.at[j].name;
+            const size_t owner = plumb_site_owner(t->sites.specs, j);
+            /* wgrad/x shares its state with fprop/x, dgrad/dy with wgrad/dy. */
+            const bool hit =
+                (strncmp(name, "layer.0/", 8) == 0 && strstr(name, "/x") != NULL) ||
+                (strstr(name, "layer.1/mlp.up/") != NULL && strstr(name, "/dy") != NULL);
+
+            if (owner != j)
+                continue;
+            if (hit)
+                CHECK(memcmp(&t->states[j], &at[j], sizeof at[j]) == 0, "%s moved", name);
+            else if (t->states[j].scale != at[j].scale)
+                moved++;
+        }
+    }
+    CHECK(moved > 20, "only %zu other scales moved", moved);
+    free(at);
+    drop(t);
+    drop(clean);
+    check_done("frozen-scale");
+}
+
+/* The fault is part of the configuration, so a policy that casts back takes its effect away. */
+static void healed(void)
+{
+    test_run clean = test_plain("recipe=te-current"), cast = test_request();
+    test_run broken = test_request();
+    char path[128], policy[4200], directory[4000];
+
+    snprintf(path, sizeof path, "%s/heal.yaml", test_root);
+    test_write(path, "recipe: te-current\nfaults: [{kind: scale-factor, sites: "
+                     "layer.1/*/dgrad/dy, from: 3, factor: 16}]\n");
+    if (getcwd(directory, sizeof directory) == NULL)
+        return;
+    snprintf(policy, sizeof policy, "%s/%s/heal.json", directory, test_root);
+    test_write(policy,
+               "[{\"sites\": \"layer.1/*/dgrad/dy\", \"use\": \"bf16\", \"raise\": true}]");
+    test_go(&broken, path, "");
+    cast.request.policy = strdup(policy);
+    test_go(&cast, path, "");
+    CHECK(test_differ(&clean, &broken) == 3, "the fault begins at step %lld",
+          (long long)test_differ(&clean, &broken));
+    CHECK(cast.status == 0 && test_differ(&clean, &cast) == 1, "%s", cast.said);
+    CHECK(fabs(cast.history.at[7].loss - clean.history.at[7].loss) < 0.01,
+          "cast back %g, clean %g", cast.history.at[7].loss, clean.history.at[7].loss);
+    test_free(&clean);
+    test_free(&cast);
+    test_free(&broken);
+    check_done("a cast back heals");
+}
+
+static void refusals(void)
+{
+    static const struct {
+        const char *yaml, *word;
+    } bad[] = {
+        {"faults: [{kind: melted, sites: \"*\", from: 1}]\n", "frozen-scale"},
+        {"faults: [{kind: frozen-scale, sites: \"*\", from: 0}]\n", "from"},
+        {"faults: [{kind: frozen-scale, sites: \"*\"}]\n", "from"},
+        {"faults: [{kind: frozen-scale, sites: \"*\", from: 1, factor: 2}]\n", "factor"},
+        {"faults: [{kind: scale-factor, sites: \"*\", from: 1}]\n", "factor"},
+        {"faults: [{kind: scale-factor, sites: \"*\", from: 1, factor: -1}]\n", "factor"},
+        {"faults: [{kind: scale-factor, sites: \"layer.9/*\", from: 1, factor: 2}]\n",
+         "matches"},
+        {"faults: [{kind: scale-factor, from: 1, factor: 2}]\n", "sites"},
+    };
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/bad.yaml", test_root);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        test_run r = test_request();
+
+        test_write(path, bad[i].yaml);
+        test_go(&r, path, "");
+        CHECK(r.status == 3 && strstr(r.said, bad[i].word) != NULL, "%s gives %d: %s",
+              bad[i].yaml, r.status, r.said);
+        test_free(&r);
+    }
+    check_done("faults that cannot be planted");
+}
+
+int main(void)
+{
+    test_begin();
+    /* Processes first: a run in this one starts threads, and fork does not take them along. */
+    healed();
+    refusals();
+    factor();
+    factor_on_bf16();
+    frozen();
+    test_end();
+    return check_exit();
+}
