@@ -184,6 +184,29 @@ static plumb_status take(builder *b, struct fy_event *event, plumb_error *why)
     }
 }
 
+/* Errors are collected; what libfyaml would print as well must not reach standard error. */
+static void print_nothing(struct fy_diag *diag, void *user, const char *text, size_t length)
+{
+    (void)diag;
+    (void)user;
+    (void)text;
+    (void)length;
+}
+
+static struct fy_diag *create_diag(void)
+{
+    struct fy_diag_cfg how;
+
+    fy_diag_cfg_default(&how);
+    how.fp = NULL;
+    how.output_fn = print_nothing;
+    how.colorize = false;
+    struct fy_diag *diag = fy_diag_create(&how);
+    if (diag != NULL)
+        fy_diag_set_collect_errors(diag, true);
+    return diag;
+}
+
 /* What libfyaml says is wrong, with its line. */
 static plumb_status explain(const builder *b, struct fy_diag *diag, plumb_error *why)
 {
@@ -264,10 +287,9 @@ plumb_status plumb_yaml_parse(const char *text, size_t size, const char *what,
     *tree = NULL;
     if (status != PLUMB_OK || size == 0)
         return status;
-    diag = fy_diag_create(NULL);
+    diag = create_diag();
     if (diag == NULL)
         return no_memory(&b, why);
-    fy_diag_set_collect_errors(diag, true);
     const struct fy_parse_cfg how = {
         .search_path = "",
         .flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE |
