@@ -136,9 +136,9 @@ static void tear(const char *name, const char *other)
     /* JSON without its last newline is still the whole document. */
     const size_t least = size > 0 && data[size - 1] == '\n' ? size - 1 : size;
 
-    for (size_t cut = 0; cut < least; cut += cut < 300 || cut + 300 > least ? 1 : 37)
+    for (size_t cut = 0; cut < least; cut += cut < 100 || cut + 100 > least ? 1 : 97)
         damaged(t, name, data, size, cut, SIZE_MAX);
-    for (size_t flip = 0; flip < least; flip += flip < 300 || flip + 300 > least ? 3 : 53)
+    for (size_t flip = 0; flip < least; flip += flip < 100 || flip + 100 > least ? 3 : 101)
         damaged(t, name, data, size, size, flip);
     free(data);
     free(rest);
