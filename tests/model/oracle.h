@@ -123,7 +123,7 @@ static inline double oracle_loss(const double *logits, size_t n, size_t context,
 }
 
 static inline const double *oracle_weight(const plumb_shape *s, const double *w,
-                                          size_t layer, size_t part)
+                                          size_t index, size_t part)
 {
     plumb_parameter p;
 

@@ -74,6 +74,14 @@ static uint64_t save(void)
     snprintf(ref, sizeof ref, "%s/%s/checkpoints/step-2", cwd, dir);
     const uint64_t hash = state_hash(t);
 
+    /* A policy may part what shares storage, so each site carries its state. */
+    for (size_t i = 0; i < t->sites.operands; i++) {
+        const size_t owner = plumb_site_owner(t->sites.specs, i);
+
+        CHECK(memcmp(&t->states[i], &t->states[owner], sizeof t->states[i]) == 0,
+              "site %zu is not like %zu", i, owner);
+    }
+
     CHECK_OK(plumb_run_end(&t->run, "reached", t->step, &why), why);
     drop(t);
     return hash;

@@ -96,6 +96,85 @@ static void declaration(void)
     check_done("declaration");
 }
 
+static char *hash_of(const char *path, const char *settings)
+{
+    test_run r = test_request();
+    plumb_declaration d = {0};
+    plumb_error why = {0};
+    char *hash;
+
+    r.request.stop_at = 0;
+    test_go(&r, path, settings);
+    CHECK_OK(plumb_declaration_read(r.dir, &d, &why), why);
+    hash = strdup(d.config_hash == NULL ? "" : d.config_hash);
+    plumb_declaration_free(&d);
+    test_free(&r);
+    return hash;
+}
+
+/* The hash stands for everything that a result depends on, and for nothing else. */
+static void config_hash(void)
+{
+    static const char *const same[] = {"threads=2", "sensors.every=3", "out=elsewhere",
+                                       "checkpoint.every=2"};
+    static const char *const other[] = {"optimizer.lr=0.002", "recipe=te-delayed", "seed=2",
+                                        "model.ff=44"};
+    char *plain = hash_of(NULL, ""), path[128], text[160];
+    char *hash;
+
+    for (int i = 0; i < 4; i++) {
+        hash = hash_of(NULL, same[i]);
+        CHECK(strcmp(hash, plain) == 0, "%s changes the hash", same[i]);
+        free(hash);
+        hash = hash_of(NULL, other[i]);
+        CHECK(strcmp(hash, plain) != 0, "%s does not change the hash", other[i]);
+        free(hash);
+    }
+    snprintf(path, sizeof path, "%s/hash.yaml", test_root);
+    test_write(path, "faults: [{kind: frozen-scale, sites: \"*\", from: 1}]\n");
+    hash = hash_of(path, "");
+    CHECK(strcmp(hash, plain) != 0, "a fault does not change the hash");
+    free(hash);
+    snprintf(path, sizeof path, "%s/other-text", test_root);
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + i % 7);
+    text[sizeof text - 1] = 0;
+    test_write(path, text);
+    snprintf(text, sizeof text, "data=%s", path);
+    hash = hash_of(NULL, text);
+    CHECK(strcmp(hash, plain) != 0, "another text does not change the hash");
+    free(hash);
+    free(plain);
+    check_done("configuration hash");
+}
+
+/* What a line of metrics.jsonl says must fit together. */
+static void metrics(void)
+{
+    test_run r = test_plain("recipe=te-current batch.micro_batches=2");
+
+    for (size_t i = 0; i < r.history.count; i++) {
+        const plumb_metrics *m = &r.history.at[i];
+
+        CHECK(m->step == (int64_t)i + 1 && m->tokens == 64, "line %zu", i + 1);
+        CHECK(m->loss_max > m->loss, "step %zu: worst %g, mean %g", i + 1, m->loss_max,
+              m->loss);
+        /* A micro-batch is half of the batch: the largest of its 15 tensors cannot be below
+         * the whole's share, nor above what the two halves together can hold.
+         */
+        CHECK(m->grad_norm_max > m->grad_norm / sqrt(15) &&
+                  m->grad_norm_max < 2 * m->grad_norm,
+              "step %zu: largest %g, whole %g", i + 1, m->grad_norm_max, m->grad_norm);
+        CHECK(m->grad_norm_max_tensor[0] != 0 && m->seconds > 0, "step %zu lacks a name",
+              i + 1);
+        /* |m| / sqrt(v) <= 1.165 with these decays (Cauchy-Schwarz); step 1 gives 1. */
+        CHECK(m->update_max > 0.9 && m->update_max < 1.165, "step %zu: update %g", i + 1,
+              m->update_max);
+    }
+    test_free(&r);
+    check_done("metrics");
+}
+
 static void policies(void)
 {
     test_run own = test_plain("recipe=te-delayed"), bf16 = test_plain("recipe=bf16");
@@ -109,6 +188,7 @@ static void policies(void)
     test_run sum = under_policy("[{\"sites\":\"*/collective/grad\",\"use\":\"e4m3\"}]",
                                 "recipe=bf16 batch.ranks=2");
     test_run ranks = test_plain("recipe=bf16 batch.ranks=2");
+    test_run micro = test_plain("recipe=bf16 batch.micro_batches=4");
     const json_t *sites;
     json_t *events = events_of(&twin);
 
@@ -120,6 +200,13 @@ static void policies(void)
     CHECK(test_differ(&ranks, &sum) == 1, "an E4M3 all-reduce changes nothing");
     CHECK(fabs(ranks.history.at[7].loss - bf16.history.at[7].loss) < 0.01,
           "two ranks: %g, %g", ranks.history.at[7].loss, bf16.history.at[7].loss);
+    /* The same gradient, whoever sums it: bf16 products of half the tokens round otherwise. */
+    CHECK(fabs(ranks.history.at[0].grad_norm / bf16.history.at[0].grad_norm - 1) < 0.01,
+          "norm of two ranks %g, of one %g", ranks.history.at[0].grad_norm,
+          bf16.history.at[0].grad_norm);
+    CHECK(fabs(micro.history.at[0].grad_norm / bf16.history.at[0].grad_norm - 1) < 0.01,
+          "norm of four micro-batches %g, of one %g", micro.history.at[0].grad_norm,
+          bf16.history.at[0].grad_norm);
     sites = json_object_get(test_event(events, "effective"), "sites");
     CHECK(json_object_size(sites) == 99, "effective names %zu sites",
           json_object_size(sites));
@@ -136,6 +223,7 @@ static void policies(void)
     test_free(&lower);
     test_free(&sum);
     test_free(&ranks);
+    test_free(&micro);
     check_done("policies");
 }
 
@@ -417,6 +505,8 @@ int main(void)
 {
     test_begin();
     declaration();
+    config_hash();
+    metrics();
     policies();
     refused_policies();
     converted();

@@ -48,17 +48,24 @@ static bool same_codes(const plumb_quantized *a, const plumb_quantized *b)
     return memcmp(a->codes, b->codes, a->rows * a->cols * bytes) == 0;
 }
 
+/* Nothing in the small model is larger than a block. */
+static size_t scales(const plumb_quantized *q)
+{
+    if (q->grain != PLUMB_GRAIN_1X128)
+        return 1;
+    return q->along_rows ? q->cols : q->rows;
+}
+
 /* In the step in which the fault begins, everything up to the faulty operand is still equal.  The last
  * layer's gradient is the first that the backward pass quantises, so only what comes after differs:
  * its own codes are equal, its scale is 16 times the other's, and the other operands of that linear
  * are untouched.
  */
-static void factor(void)
+static void factor(const char *recipe)
 {
-    trainer *clean = make("te-current", "");
-    trainer *faulty =
-        make("te-current", "faults: [{kind: scale-factor, sites: "
-                           "layer.1/mlp.down/dgrad/dy, from: 3, factor: 16}]\n");
+    trainer *clean = make(recipe, "");
+    trainer *faulty = make(recipe, "faults: [{kind: scale-factor, sites: "
+                                   "layer.1/mlp.down/dgrad/dy, from: 3, factor: 16}]\n");
     const size_t target = PLUMB_ROLES * 7 + PLUMB_DGRAD_DY;
 
     CHECK(strcmp(clean->sites.at[target].name, "layer.1/mlp.down/dgrad/dy") == 0,
@@ -82,13 +89,14 @@ static void factor(void)
         if (!before)
             continue;
         CHECK(same_codes(a, b), "codes of %s differ", clean->sites.at[i].name);
-        if (a->d != NULL)
-            CHECK(b->d[0] == a->d[0] * (i == target ? 16 : 1), "scale of %s: %g, clean %g",
-                  clean->sites.at[i].name, (double)b->d[0], (double)a->d[0]);
+        for (size_t j = 0; a->d != NULL && j < scales(a); j++)
+            CHECK(b->d[j] == a->d[j] * (i == target ? 16 : 1),
+                  "scale %zu of %s: %g, clean %g", j, clean->sites.at[i].name,
+                  (double)b->d[j], (double)a->d[j]);
     }
     drop(clean);
     drop(faulty);
-    check_done("scale-factor");
+    check_done(recipe);
 }
 
 /* A site without scales has nothing to multiply. */
@@ -212,7 +220,8 @@ int main(void)
     /* Processes first: a run in this one starts threads, and fork does not take them along. */
     healed();
     refusals();
-    factor();
+    factor("te-current");
+    factor("deepseek-v3");
     factor_on_bf16();
     frozen();
     test_end();
