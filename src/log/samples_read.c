@@ -235,7 +235,7 @@ static int compare(const void *a, const void *b)
 static plumb_status read_bytes(const unsigned char *bytes, size_t size,
                                plumb_samples *samples, plumb_error *why)
 {
-    row_layout layout;
+    row_layout layout = {0};
     size_t used;
     plumb_status status = read_header(bytes, size, samples, &layout, &used, why);
 
