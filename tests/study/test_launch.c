@@ -90,6 +90,7 @@ static void surroundings(void)
     const plumb_arm arm = {.rules = &rules};
     char path[1600], text[1700];
 
+    CHECK(freopen(trainer_path, "r", stdin) != NULL, "no input to hide");
     setenv("PLUMB_SKIP", "5", 1); /* of a plumb around this one */
     setenv("PLUMB_CPU", "avx2", 1);
     CHECK_OK(run_mode("show", "2", "0", plain, arm, 2, NULL), why);
@@ -195,6 +196,9 @@ static void silence(void)
     check_end(PLUMB_END_SILENT, 0, 0);
     check_says("before its first step");
     CHECK(now() - before < 5, "took %.1f s", now() - before);
+    CHECK_OK(run_mode("fine", "40", "0.02", slow, any, 40, NULL),
+             why); /* slow, not silent */
+    check_end(PLUMB_END_REACHED, 1, 40);
     check_done("silence");
 }
 
@@ -228,7 +232,10 @@ static void stopping(void)
     CHECK(now() - before > 0.3 && now() - before < 4, "took %.1f s", now() - before);
     CHECK(file_has(in_scratch("killed"), outcome.run_dir), "no kill command");
 
+    before = now();
     CHECK_OK(run_mode("past", "2000", "0.01", plain, any, 5, NULL), why);
+    CHECK(now() - before < 4, "a run past its goal was not stopped: %.1f s",
+          now() - before);
     check_end(PLUMB_END_REACHED, 1, 5);
     CHECK(outcome.history.count == 5, "%zu rows", outcome.history.count);
     check_says("went on past step 5");

@@ -21,6 +21,10 @@ static plumb_study *open_study(const char *mode, const char *pause)
     plumb_study *study = NULL;
 
     CHECK_OK(plumb_study_open(in_scratch("study"), &launcher, &study, &why), why);
+    if (study == NULL) {
+        check_done("the study cannot be opened");
+        exit(1);
+    }
     return study;
 }
 
@@ -224,7 +228,7 @@ static void lock(void)
     const pid_t child = fork();
     if (child == 0) {
         check_refused(pid, host);
-        _exit(check_state.total_failures > 0);
+        _exit(check_state.failures > 0);
     }
     int status = 0;
     waitpid(child, &status, 0);
@@ -331,6 +335,10 @@ static void check_index(const char *when)
                     "predicate='rise' AND label='an arm'") == 11,
           "%s: failed run", when);
     CHECK(ask_index("SELECT last_step FROM runs WHERE \"end\"='reached'") == 5, "%s: other",
+          when);
+    const plumb_arm has_a = {.request = &a, .predicates = &tight};
+    const plumb_arm has_b = {.request = &b, .predicates = &tight};
+    CHECK(plumb_study_has(study, &has_a) && plumb_study_has(study, &has_b), "%s: ids",
           when);
     run_arm(study, &a, &tight, PLUMB_END_FAILED, 11);
     run_arm(study, &b, &tight, PLUMB_END_REACHED, 0);
