@@ -255,7 +255,7 @@ static int run(const void *given, const cli_line *line)
 const cli_verb cli_demo = {
     .name = "demo",
     .usage = "demo [SCENARIO] [options]",
-    .summary = "Diagnose a shipped run with a planted fault, and say whether it was found.",
+    .summary = "Diagnose a shipped run with a planted fault; was it found?",
     .notes =
         "SCENARIO is frozen-scale unless given; decoy is a run that fails in bf16 too.\n"
         "Exit status: 0 as planted, 1 not as planted, 2 cannot tell, 3 bad input.",

@@ -166,7 +166,7 @@ static int run(const void *given, const cli_line *line)
 const cli_verb cli_diagnose = {
     .name = "diagnose",
     .usage = "diagnose RUN.yaml [options]\ndiagnose [options] -- COMMAND ARGS...",
-    .summary = "Find out why a run fails whose bf16 twin does not, and prove the fix.",
+    .summary = "Find out why an FP8 run fails, and prove the fix.",
     .notes =
         "Exit status: 0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input.",
     .options = options,

@@ -72,7 +72,7 @@ static int run(const void *given, const cli_line *line)
 const cli_verb cli_train = {
     .name = "train",
     .usage = "train [RUN.yaml] [--set KEY=VALUE]... [--out DIR]",
-    .summary = "Run the built-in trainer once: a small, exact laboratory for FP8 recipes.",
+    .summary = "Run the built-in trainer once: a small, exact laboratory.",
     .notes =
         "Without RUN.yaml every setting has its default.  Under 'plumb diagnose' the run\n"
         "contract's environment says where the run goes and what is asked of it.\n"
