@@ -223,6 +223,36 @@ static void scales(void)
     check_done("scales, multiplied and divided by");
 }
 
+/* Ties times an odd number, divided by it: a division that multiplies by the reciprocal
+ * misses some of the ties.
+ */
+static void divided_ties(const plumb_encode_kernel *k, const line_format *f)
+{
+    for (int odd = 3; odd < 64; odd += 2) {
+        const plumb_cast how = {f->format, true, true, (float)odd};
+        float x[0x7f];
+        uint8_t codes[0x7f];
+        plumb_counts counts = {0};
+
+        for (uint32_t c = 0; c <= f->largest; c++)
+            x[c] = (float)((line_value(f, c) + line_value(f, c + 1)) / 2 * odd);
+        k->run(&how, x, f->largest + 1, codes, &counts);
+        for (uint32_t c = 0; c < f->largest; c++)
+            CHECK(codes[c] == c + c % 2, "%s: %a / %d = %02x, want %02x", k->name,
+                  (double)x[c], odd, codes[c], c + c % 2);
+    }
+}
+
+static void divisions(void)
+{
+    for (size_t i = 0; i < plumb_encode_kernel_count; i++)
+        for (size_t j = 0; j < LINE_FORMATS; j++)
+            if (line_formats[j].format == plumb_encode_kernels[i].format &&
+                line_formats[j].bytes == 1 && can_run(plumb_encode_kernels[i].cpu))
+                divided_ties(&plumb_encode_kernels[i], &line_formats[j]);
+    check_done("a division divides");
+}
+
 /* What counts say when the scale does it: 2^127 * 4 is infinite, but its source is not. */
 static void scaled_counts(void)
 {
@@ -520,6 +550,7 @@ int main(void)
     edges(PLUMB_BF16, edges_bf16, sizeof edges_bf16 / sizeof edges_bf16[0]);
     edges(PLUMB_FP32, edges_fp32, sizeof edges_fp32 / sizeof edges_fp32[0]);
     scales();
+    divisions();
     scaled_counts();
     broken_scales();
     sizes();
