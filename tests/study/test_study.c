@@ -35,6 +35,21 @@ static plumb_study *fresh_study(const char *mode, const char *pause)
     return open_study(mode, pause);
 }
 
+/* One number out of the index; -1 on any error. */
+static int ask_index(const char *question)
+{
+    sqlite3 *base = NULL;
+    sqlite3_stmt *s = NULL;
+    int answer = -1;
+
+    if (sqlite3_open(in_scratch("study/index.sqlite"), &base) == SQLITE_OK &&
+        sqlite3_prepare_v2(base, question, -1, &s, NULL) == SQLITE_OK)
+        answer = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : -2;
+    sqlite3_finalize(s);
+    sqlite3_close(base);
+    return answer;
+}
+
 static plumb_request request_of(int64_t stop_at, uint64_t seed)
 {
     plumb_request request;
@@ -151,6 +166,13 @@ static void identity(void)
     check_done("what makes another run");
 }
 
+static bool refuse_to_wait(void *context, const plumb_arm *arm,
+                           const plumb_history *history, double seconds)
+{
+    (void)context, (void)arm, (void)history, (void)seconds;
+    return false;
+}
+
 static void judged_anew(void)
 {
     plumb_study *study = fresh_study("jump", "0.01");
@@ -158,6 +180,14 @@ static void judged_anew(void)
 
     CHECK(!run_arm(study, &r, &tight, PLUMB_END_FAILED, 11), "at first");
     CHECK(run_arm(study, &r, &tight, PLUMB_END_FAILED, 11) && launches() == 1, "again");
+    const plumb_arm arm = {.request = &r, .predicates = &wide};
+    plumb_outcome o;
+    CHECK(ask_index("SELECT count(*) FROM runs") == 1, "no row");
+    CHECK(plumb_study_run(study, &arm, refuse_to_wait, NULL, &o, &why) == PLUMB_INTERRUPTED,
+          "not interrupted");
+    CHECK(ask_index("SELECT count(*) FROM runs") == 0, "the row of a run that was removed");
+    forget_launches();
+    CHECK(!run_arm(study, &r, &tight, PLUMB_END_FAILED, 11), "removed, so run again");
     CHECK(!run_arm(study, &r, &wide, PLUMB_END_REACHED, 0) && launches() == 2,
           "a stopped run answered a question past its end");
     CHECK(run_arm(study, &r, &wide, PLUMB_END_REACHED, 0), "wide again");
@@ -309,21 +339,6 @@ static void race(void)
 
 /* --- index and records ----------------------------------------------------------------------- */
 
-/* One number out of the index; -1 on any error. */
-static int ask_index(const char *question)
-{
-    sqlite3 *base = NULL;
-    sqlite3_stmt *s = NULL;
-    int answer = -1;
-
-    if (sqlite3_open(in_scratch("study/index.sqlite"), &base) == SQLITE_OK &&
-        sqlite3_prepare_v2(base, question, -1, &s, NULL) == SQLITE_OK)
-        answer = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : -2;
-    sqlite3_finalize(s);
-    sqlite3_close(base);
-    return answer;
-}
-
 static void check_index(const char *when)
 {
     plumb_study *study = open_study("jump", "0");
@@ -423,6 +438,11 @@ static void records(void)
         CHECK(!run_arm(study, &r, NULL, PLUMB_END_REACHED, 0) && launches() == 1,
               "record %zu was believed", i);
     }
+    forget_launches();
+    find_run("/run/metrics.jsonl", path);
+    CHECK(truncate(path, 60) == 0, "%s", path);
+    CHECK(!run_arm(study, &r, NULL, PLUMB_END_REACHED, 0) && launches() == 1,
+          "a log that lost lines was believed");
     plumb_study_close(&study);
 
     /* Unfinished runs go; what plumb did not name stays; links are not followed. */
@@ -442,6 +462,8 @@ static void records(void)
           "an unfinished run was kept");
     CHECK(access(in_scratch("study/runs/notes"), F_OK) == 0, "notes were removed");
     CHECK(access(in_scratch("precious/file"), F_OK) == 0, "a link was followed");
+    CHECK(access(in_scratch("study/runs/ffffffffffffffffffffffffffffffff"), F_OK) == 0,
+          "a link was removed");
     forget_launches();
     CHECK(run_arm(study, &r, NULL, PLUMB_END_REACHED, 0) && launches() == 0, "repeated");
     plumb_study_close(&study);
