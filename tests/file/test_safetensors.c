@@ -108,19 +108,23 @@ static void lengths(void)
     check_done("header lengths");
 }
 
-static void values(void)
+/* Both tensors of a file whose header is followed by some spaces, so that the data lie at
+ * every place relative to a multiple of 4.
+ */
+static void values_at(const char *spaces)
 {
-    /* "b" lies askew in the file: at 8 + 125 + 2. */
-    static const char header[] =
-        "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-        "\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[2,10]},\"__metadata__"
-        "\":"
-        "{\"k\":\"v\"}}";
+    char header[300];
     plumb_safetensors *file;
     plumb_error why = {0};
 
+    snprintf(header, sizeof header,
+             "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+             "\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[2,10]},"
+             "\"__metadata__\":{\"k\":\"v\"}}%s",
+             spaces);
     put("v", header, strlen(header), 10);
-    CHECK_OK(plumb_safetensors_open(scratch_at("v"), &file, &why), why);
+    if (!CHECK_OK(plumb_safetensors_open(scratch_at("v"), &file, &why), why))
+        return;
     CHECK(plumb_safetensors_count(file) == 2, "%zu tensors", plumb_safetensors_count(file));
     CHECK(plumb_safetensors_at(file, 2) == NULL &&
               plumb_safetensors_find(file, "c") == NULL,
@@ -134,14 +138,39 @@ static void values(void)
         CHECK(b->view.ndim == 2 && b->view.shape[0] == 1 && b->view.shape[1] == 2 &&
                   (uintptr_t)b->view.data % 4 == 0 &&
                   memcmp(b->view.data, "\2\3\4\5\6\7\10\11", 8) == 0,
-              "b is wrong");
+              "b is wrong or askew");
     }
-    CHECK(strcmp(json_string_value(json_object_get(plumb_safetensors_metadata(file), "k")),
-                 "v") == 0,
-          "metadata");
+    const json_t *k = json_object_get(plumb_safetensors_metadata(file), "k");
+    CHECK(k != NULL && strcmp(json_string_value(k), "v") == 0, "metadata");
     plumb_safetensors_close(&file);
     plumb_safetensors_close(&file);
+}
+
+static void values(void)
+{
+    static const char *const spaces[] = {"", " ", "  ", "   "};
+
+    for (size_t i = 0; i < 4; i++)
+        values_at(spaces[i]);
     check_done("values");
+}
+
+/* A header that claims a byte more than a file of exactly one page has. */
+static void page(void)
+{
+    char header[4096 - 8 + 1];
+    plumb_safetensors *file;
+
+    memset(header, ' ', sizeof header - 1);
+    memcpy(header, "{}", 2);
+    header[sizeof header - 1] = 0;
+    put("p", header, sizeof header - 1, 0);
+    CHECK(plumb_safetensors_open(scratch_at("p"), &file, NULL) == PLUMB_OK, "one page");
+    plumb_safetensors_close(&file);
+    put("p", header, sizeof header, 0);
+    CHECK(plumb_safetensors_open(scratch_at("p"), &file, NULL) == PLUMB_BAD_INPUT,
+          "a byte past the page");
+    check_done("one page");
 }
 
 static plumb_status save(const char *name, json_t *metadata)
@@ -216,6 +245,7 @@ int main(void)
     by_hand();
     lengths();
     values();
+    page();
     saved();
     refused();
     scratch_remove();

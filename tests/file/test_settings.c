@@ -140,6 +140,7 @@ static const struct {
      "r.yaml:1: model.heads is '0x4'; allowed: a whole number, 1 to 64"},
     {"rate: nan", NULL, "r.yaml:1: rate is 'nan'; allowed: a number, 0 to 0.5"},
     {"rate: .inf", NULL, "r.yaml:1: rate is '.inf'; allowed: a number, 0 to 0.5"},
+    {"rate: -0.001", NULL, "r.yaml:1: rate is -0.001; allowed: 0 to 0.5"},
     {"rate: 0.51", NULL, "r.yaml:1: rate is 0.51; allowed: 0 to 0.5"},
     {"decay: yes", NULL, "r.yaml:1: decay is 'yes'; allowed: true, false"},
     {"kind: fp16", NULL, "r.yaml:1: kind is 'fp16'; allowed: bf16, fp8, fp32"},
@@ -248,7 +249,8 @@ static void nearest(void)
                  {"ra", NULL},
                  {"", NULL},
                  {"rate", "rate"},
-                 {"xxxxxxxxxxxx", NULL}};
+                 {"xxxxxxxxxxxx", NULL},
+                 {"raxx", NULL}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *got = plumb_nearest(cases[i].word, words, 4);

@@ -165,6 +165,28 @@ static void flips(void)
     check_done("flipped bits");
 }
 
+/* The same damage is an error in the middle and a torn end in the last chunk. */
+static void damage(void)
+{
+    size_t size;
+    char *bytes = scratch_get("r/" PLS, &size);
+    const size_t first = size - (32 + 136) - 1, last = size - 1;
+    plumb_samples got;
+
+    bytes[first] = (char)(bytes[first] ^ 1);
+    scratch_put("c/" PLS, bytes, size);
+    CHECK(plumb_samples_read(scratch_at("c"), &got, NULL) == PLUMB_BAD_INPUT,
+          "in the middle");
+    bytes[first] = (char)(bytes[first] ^ 1);
+    bytes[last] = (char)(bytes[last] ^ 1);
+    scratch_put("c/" PLS, bytes, size);
+    CHECK(plumb_samples_read(scratch_at("c"), &got, NULL) == PLUMB_OK, "in the last chunk");
+    CHECK(got.torn && got.count == 3, "%zu rows", got.count);
+    plumb_samples_free(&got);
+    free(bytes);
+    check_done("damaged chunks");
+}
+
 /* --- files of others ------------------------------------------------------------ */
 
 static unsigned char file[4096];
@@ -299,6 +321,7 @@ int main(void)
     round_trip();
     cuts();
     flips();
+    damage();
     foreign();
     hostile();
     scratch_remove();
