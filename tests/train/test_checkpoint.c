@@ -87,6 +87,35 @@ static uint64_t save(void)
     return hash;
 }
 
+/* Each thing that is carried from step to step moves the hash. */
+static void sensitivity(void)
+{
+    trainer *t = make();
+    const uint64_t hash = state_hash(t);
+    float *const parts[] = {t->weights, t->m, t->v};
+
+    for (int i = 0; i < 3; i++) {
+        float *last = parts[i] + t->weight_count - 1;
+        const float old = *last;
+
+        *last = old + 1;
+        CHECK(state_hash(t) != hash, "part %d is not hashed", i);
+        *last = old;
+    }
+    plumb_scale_state *state = &t->states[t->sites.operands - 1];
+
+    state->scale = 2;
+    CHECK(state_hash(t) != hash, "the scale is not hashed");
+    state->scale = 1;
+    state->history[0] = 3;
+    state->count = 1;
+    CHECK(state_hash(t) != hash, "the history is not hashed");
+    state->count = 0;
+    CHECK(state_hash(t) == hash, "the hash is of something else, too");
+    drop(t);
+    check_done("what the state hash covers");
+}
+
 static void round_trip(uint64_t saved)
 {
     trainer *t = make();
@@ -174,6 +203,7 @@ int main(void)
     const uint64_t saved = save();
 
     round_trip(saved);
+    sensitivity();
     tear("state.safetensors", "state.json");
     tear("state.json", "state.safetensors");
     strangers();

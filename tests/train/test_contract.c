@@ -135,13 +135,17 @@ static void config_hash(void)
     hash = hash_of(path, "");
     CHECK(strcmp(hash, plain) != 0, "a fault does not change the hash");
     free(hash);
-    snprintf(path, sizeof path, "%s/other-text", test_root);
-    for (size_t i = 0; i < sizeof text - 1; i++)
-        text[i] = (char)('a' + i % 7);
+    /* Another text under the same name. */
+    snprintf(path, sizeof path, "%s/hashed", test_root);
+    memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = 0;
     test_write(path, text);
-    snprintf(text, sizeof text, "data=%s", path);
-    hash = hash_of(NULL, text);
+    snprintf(path, sizeof path, "data=%s/hashed", test_root);
+    free(plain);
+    plain = hash_of(NULL, path);
+    text[7] = 'b';
+    test_write(path + 5, text);
+    hash = hash_of(NULL, path);
     CHECK(strcmp(hash, plain) != 0, "another text does not change the hash");
     free(hash);
     free(plain);
@@ -200,6 +204,10 @@ static void policies(void)
     CHECK(test_differ(&ranks, &sum) == 1, "an E4M3 all-reduce changes nothing");
     CHECK(fabs(ranks.history.at[7].loss - bf16.history.at[7].loss) < 0.01,
           "two ranks: %g, %g", ranks.history.at[7].loss, bf16.history.at[7].loss);
+    /* At first the weights are equal, and a bf16 row does not see its neighbours. */
+    CHECK(micro.history.at[0].loss_max == bf16.history.at[0].loss_max,
+          "worst token %.9g, %.9g", micro.history.at[0].loss_max,
+          bf16.history.at[0].loss_max);
     /* The same gradient, whoever sums it: bf16 products of half the tokens round otherwise. */
     CHECK(fabs(ranks.history.at[0].grad_norm / bf16.history.at[0].grad_norm - 1) < 0.01,
           "norm of two ranks %g, of one %g", ranks.history.at[0].grad_norm,
@@ -240,6 +248,10 @@ static void refused_policies(void)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         test_run r = under_policy(bad[i], "recipe=bf16");
 
+        char declared[200];
+
+        snprintf(declared, sizeof declared, "%s/run.json", r.dir);
+        CHECK(access(declared, F_OK) != 0, "%s is refused after the declaration", bad[i]);
         CHECK(r.status == 3 && r.history.count == 0 && r.said[0] != 0, "%s gives %d: %s",
               bad[i], r.status, r.said);
         test_free(&r);
