@@ -36,7 +36,7 @@ enum { PLUMB_MAX_HISTORY = 1024, PLUMB_BLOCK = 128, PLUMB_SPEC_TEXT = 96 };
  *
  * divide: d = max(amax, amax_floor) / largest * 2^margin and codes of x / d.  amax 0 without a
  * floor gives d = 1, an infinite amax d = infinity, so that all of the block decodes to NaN
- * (recipes R6).  power_of_two then rounds d up.
+ * (recipes R6).  power_of_two then rounds d up, within 2^-126 and 2^127.
  */
 typedef struct plumb_spec {
     plumb_format format;

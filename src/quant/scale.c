@@ -52,9 +52,15 @@ float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise)
     return spec->power_of_two ? float_of(bits_of(s) & ~(uint32_t)FRACTION) : s;
 }
 
-/* d rounded up to a power of two; the mantissa carries into the exponent. */
+/* d rounded up to a power of two within the exponents that DeepGEMM's UE8M0 codes have, 1
+ * to 254; the mantissa carries into the exponent.
+ */
 static float power_of_two_up(float d)
 {
+    if (d < FLT_MIN)
+        return FLT_MIN;
+    if (d > 0x1p127f)
+        return 0x1p127f;
     return float_of((bits_of(d) + FRACTION) & ~(uint32_t)FRACTION);
 }
 
@@ -65,9 +71,7 @@ static float d_from_amax(const plumb_spec *spec, float amax)
     if (!(amax > 0))
         return 1;
     const float d = amax / largest_scaled(spec);
-    if (isinf(d))
-        return d;
-    return spec->power_of_two ? power_of_two_up(d < FLT_MIN ? FLT_MIN : d) : d;
+    return spec->power_of_two ? power_of_two_up(d) : d;
 }
 
 plumb_block_scale plumb_block_scale_current(const plumb_spec *spec, float amax)
