@@ -235,7 +235,7 @@ static void one_product(void)
 
 static void random_products(void)
 {
-    for (int i = 0; i < 700; i++)
+    for (int i = 0; i < 450; i++)
         one_product();
     check_done("random products against the oracle");
 }

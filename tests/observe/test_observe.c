@@ -1,0 +1,188 @@
+/* Headroom, samples of real quantisations, joining, and deviations worked by hand. */
+#include "plumb/observe.h"
+
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+
+static void headroom(void)
+{
+    CHECK(plumb_headroom(PLUMB_E4M3, 7, 64) == 1, "just full");
+    CHECK(plumb_headroom(PLUMB_E4M3, 14, 64) == 0.5f, "half of it saturates");
+    CHECK(plumb_headroom(PLUMB_E5M2, 7, 1024) == 8, "E5M2");
+    CHECK(isinf(plumb_headroom(PLUMB_E4M3, 0, 64)), "amax 0");
+    CHECK(plumb_headroom(PLUMB_E4M3, INFINITY, 64) == 0, "amax infinite");
+    CHECK(plumb_headroom(PLUMB_FP32, FLT_MAX, 1) == 1, "fp32");
+    CHECK(plumb_headroom(PLUMB_BF16, 0x1.fep127f, 1) == 1, "bf16");
+    CHECK(plumb_headroom(PLUMB_E4M3, 1e-30f, FLT_MAX) > 0, "large scale");
+    check_done("headroom");
+}
+
+struct seen {
+    plumb_quantized q;
+    plumb_counts counts;
+    uint8_t codes[600];
+    float d[600];
+};
+
+static void quantize(struct seen *seen, const char *text, const float *x, size_t rows,
+                     size_t cols, bool along_rows)
+{
+    plumb_spec spec = {0};
+    plumb_error why = {0};
+
+    memset(seen, 0, sizeof *seen);
+    seen->q.codes = seen->codes;
+    seen->q.d = seen->d;
+    CHECK_OK(plumb_spec_parse(text, NULL, &spec, &why), why);
+    CHECK_OK(plumb_quantize(&spec, x, rows, cols, along_rows, NULL, false, &seen->q,
+                            &seen->counts, &why),
+             why);
+}
+
+static void samples(void)
+{
+    const float x[6] = {7, -14, 0, 1e-9f, 3.5f, NAN};
+    struct seen seen;
+    plumb_sample s = {.step = 5, .site = 6};
+
+    quantize(&seen, "e4m3:static=64", x, 2, 3, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.step == 5 && s.site == 6, "step or site were written");
+    CHECK(s.scale == 64 && s.amax == 14 && s.decoded_amax == 7 && s.headroom == 0.5f,
+          "scale %g, amax %g, decoded %g, headroom %g", (double)s.scale, (double)s.amax,
+          (double)s.decoded_amax, (double)s.headroom);
+    CHECK(s.total == 6 && s.saturated == 1 && s.flushed == 1 && s.zero == 1 &&
+              s.nonfinite == 1,
+          "counts");
+    /* A decode scale that was changed afterwards shows in the decoded amax. */
+    seen.d[0] *= 16;
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 112 && s.amax == 14 && s.scale == 4,
+          "stale: decoded %g, scale %g", (double)s.decoded_amax, (double)s.scale);
+    quantize(&seen, "e4m3:none", x, 2, 3, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.scale == 1 && s.headroom == 32 && s.decoded_amax == 14, "no scales: %g %g",
+          (double)s.headroom, (double)s.decoded_amax);
+    check_done("samples of one scale");
+}
+
+/* 2 x 140: the blocks' amaxes are 7, 14 | 3.5, 28; pow2 makes the scales 64, 32, 128, 16. */
+static void block_samples(void)
+{
+    float x[280] = {0};
+    struct seen seen;
+    plumb_sample s = {0};
+
+    x[5] = -7, x[130] = 14, x[140] = 3.5f, x[279] = 28;
+    quantize(&seen, "e4m3:1x128:pow2", x, 2, 140, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.scale == 128 && s.decoded_amax == 28 && s.headroom == 1,
+          "row blocks: scale %g, decoded %g, headroom %g", (double)s.scale,
+          (double)s.decoded_amax, (double)s.headroom);
+    for (size_t i = 0; i < 4; i++) {
+        const float before = seen.d[i];
+
+        seen.d[i] = before * 1024;
+        plumb_sample_fill(&s, &seen.q, &seen.counts);
+        CHECK(s.decoded_amax == 1024 * (i == 0   ? 7.0f
+                                        : i == 1 ? 14.0f
+                                        : i == 2 ? 3.5f
+                                                 : 28.0f),
+              "block %zu stale: decoded %g", i, (double)s.decoded_amax);
+        seen.d[i] = before;
+    }
+    quantize(&seen, "e4m3:1x128:pow2", x, 140, 2, true); /* the same numbers, 140 x 2 */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 28, "column blocks: decoded %g", (double)s.decoded_amax);
+    seen.d[1] *= 1024; /* rows 0 to 127, column 1: x[5] */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 7168, "column block stale: decoded %g", (double)s.decoded_amax);
+    quantize(&seen, "e4m3:128x128", x, 2, 140, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 28 && s.scale == 64, "squares: decoded %g, scale %g",
+          (double)s.decoded_amax, (double)s.scale);
+    quantize(&seen, "e4m3:1x128:static=1", x, 2, 140, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.headroom == 16, "static: headroom %g", (double)s.headroom);
+    x[7] = INFINITY;
+    quantize(&seen, "e4m3:1x128", x, 2, 140, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.headroom == 0 && isinf(s.amax), "an infinity: headroom %g", (double)s.headroom);
+    quantize(&seen, "e5m2:1x128:overflow", x, 2, 140, false);
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(isfinite(s.decoded_amax), "an infinite code is not the decoded amax");
+    check_done("samples of block scales");
+}
+
+static void joining(void)
+{
+    plumb_sample a = {3, 4, 2, 10, 9, 0.5f, 100, 1, 2, 3, 4};
+    const plumb_sample b = {3, 4, 8, 5, 11, 2, 10, 10, 20, 30, 40};
+    const plumb_sample want = {3, 4, 8, 10, 11, 0.5f, 110, 11, 22, 33, 44};
+    plumb_sample c = b;
+
+    plumb_sample_join(&c, &a);
+    plumb_sample_join(&a, &b);
+    for (int i = 0; i < 2; i++) {
+        const plumb_sample *s = i == 0 ? &a : &c;
+
+        CHECK(s->step == want.step && s->site == want.site && s->scale == want.scale &&
+                  s->amax == want.amax && s->decoded_amax == want.decoded_amax &&
+                  s->headroom == want.headroom && s->total == want.total &&
+                  s->saturated == want.saturated && s->flushed == want.flushed &&
+                  s->zero == want.zero && s->nonfinite == want.nonfinite,
+              "join, way %d", i);
+    }
+    check_done("joining");
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-15 * fabs(b);
+}
+
+static void deviations(void)
+{
+    const float b[4] = {1, -1, 1, -1}, a[4] = {1, -1, 3, -2}, zero[4] = {0};
+    float bad[4] = {1, NAN, 1, INFINITY};
+    plumb_deviation d = plumb_observe_deviation(a, b, 4);
+
+    CHECK(d.max_over_rms == 2 && d.index == 2, "max %g at %zu", d.max_over_rms, d.index);
+    CHECK(near(d.relative, sqrt(5.0) / 2), "relative %g", d.relative);
+    CHECK(near(d.cosine, 7 / (sqrt(15.0) * 2)), "cosine %g", d.cosine);
+    d = plumb_observe_deviation(b, b, 4);
+    CHECK(d.max_over_rms == 0 && d.relative == 0 && d.cosine == 1, "equal: %g %g %g",
+          d.max_over_rms, d.relative, d.cosine);
+    d = plumb_observe_deviation(zero, zero, 4);
+    CHECK(d.max_over_rms == 0 && d.relative == 0 && d.cosine == 1, "zeros");
+    d = plumb_observe_deviation(a, zero, 4);
+    CHECK(isinf(d.max_over_rms) && isinf(d.relative) && d.cosine == 0, "from zeros");
+    d = plumb_observe_deviation(zero, b, 4);
+    CHECK(d.max_over_rms == 1 && d.index == 0 && d.relative == 1 && d.cosine == 0,
+          "of zeros");
+    d = plumb_observe_deviation(bad, b, 4);
+    CHECK(isinf(d.max_over_rms) && d.index == 1 && isinf(d.relative) && d.cosine == 0,
+          "not finite: %g at %zu", d.max_over_rms, d.index);
+    bad[1] = 1;
+    d = plumb_observe_deviation(bad, bad, 4);
+    CHECK(isinf(d.max_over_rms) && d.index == 3, "infinite in both: %g", d.max_over_rms);
+    d = plumb_observe_deviation(a, b, 0);
+    CHECK(d.max_over_rms == 0 && d.relative == 0 && d.cosine == 1, "nothing");
+    const float large[2] = {FLT_MAX, FLT_MAX}, opposite[2] = {-FLT_MAX, -FLT_MAX};
+    d = plumb_observe_deviation(large, opposite, 2);
+    CHECK(near(d.max_over_rms, 2) && near(d.cosine, -1), "FLT_MAX: %g %g", d.max_over_rms,
+          d.cosine);
+    check_done("deviations");
+}
+
+int main(void)
+{
+    headroom();
+    samples();
+    block_samples();
+    joining();
+    deviations();
+    return check_exit();
+}

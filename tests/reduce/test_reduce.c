@@ -1,0 +1,189 @@
+/* The all-reduce against its recurrence with values worked by hand, in a wire format whose
+ * codes can be written down; lane sums against the order in the header.
+ */
+#include "plumb/reduce.h"
+
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+static plumb_spec parse(const char *text)
+{
+    plumb_spec spec = {0};
+    plumb_error why = {0};
+
+    CHECK_OK(plumb_spec_parse(text, NULL, &spec, &why), why);
+    return spec;
+}
+
+static void reduce(const char *wire, const float *const *shares, size_t ranks, size_t n,
+                   float *out, plumb_counts *counts, float *scale)
+{
+    const plumb_spec spec = parse(wire);
+    plumb_error why = {0};
+
+    CHECK_OK(plumb_allreduce(&spec, shares, ranks, n, out, counts, scale, &why), why);
+}
+
+/* Element order and joining written out once more, in the plainest way. */
+static void lane_order(void)
+{
+    enum { N = 53 };
+    float x[N], y[N];
+
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (float)((i * 7919 + 13) % 1009) * (i % 3 == 0 ? -1e6f : 1.7f);
+        y[i] = 1.0f / (float)(i + 3);
+    }
+    for (size_t n = 0; n <= N; n++) {
+        float sum[16] = {0}, dot[16] = {0};
+        double squares[16] = {0}, wide[16] = {0};
+
+        for (size_t i = 0; i < n; i++) {
+            sum[i % 16] += x[i];
+            dot[i % 16] = fmaf(x[i], y[i], dot[i % 16]);
+            squares[i % 16] += (double)x[i] * (double)x[i];
+            wide[i % 16] += (double)x[i] * (double)y[i];
+        }
+        for (size_t half = 8; half > 0; half /= 2) {
+            for (size_t l = 0; l < half; l++) {
+                sum[l] += sum[l + half];
+                dot[l] += dot[l + half];
+                squares[l] += squares[l + half];
+                wide[l] += wide[l + half];
+            }
+        }
+        CHECK(plumb_sum(x, n) == sum[0], "sum of %zu: %a, want %a", n,
+              (double)plumb_sum(x, n), (double)sum[0]);
+        CHECK(plumb_dot(x, y, n) == dot[0], "dot of %zu", n);
+        CHECK(plumb_sum_squares(x, n) == squares[0], "sum of squares of %zu", n);
+        CHECK(plumb_dot_f64(x, y, n) == wide[0], "dot in fp64 of %zu", n);
+    }
+    check_done("lane order");
+}
+
+/* E4M3 without a scale has steps of 1 from 8 to 16 and of 2 from 16 to 32. */
+static void worked(void)
+{
+    const float a[3] = {9.4f, 15, 400}, b[3] = {1.4f, 2, 100}, c[3] = {6.6f, 1, -100};
+    const float *const shares[3] = {a, b, c};
+    plumb_counts counts = {0};
+    float out[3], scale = 0;
+
+    reduce("e4m3:none", shares, 3, 3, out, &counts, &scale);
+    /* 9.4 -> 9; 1.4 -> 1.375; 10.375 -> 10; 6.6 -> 6.5; 16.5 -> 16 */
+    CHECK(out[0] == 16, "out[0] = %g", (double)out[0]);
+    /* 15; 15 + 2 = 17 -> 16 (tie, to even); 16 + 1 = 17 -> 16 */
+    CHECK(out[1] == 16, "out[1] = %g", (double)out[1]);
+    /* 400 -> 384 (tie, to even); 100 -> 96; 480 -> 448, saturated; -96; 352 */
+    CHECK(out[2] == 352, "out[2] = %g", (double)out[2]);
+    CHECK(scale == 1, "scale %g", (double)scale);
+    CHECK(counts.total == 15 && counts.saturated == 1, "%llu casts, %llu saturated",
+          (unsigned long long)counts.total, (unsigned long long)counts.saturated);
+    CHECK(counts.amax == 480, "amax %g of all that was cast", (double)counts.amax);
+
+    reduce("e4m3:none:overflow", shares, 3, 3, out, NULL, NULL);
+    CHECK(out[0] == 16 && isnan(out[2]), "overflow: %g", (double)out[2]);
+    reduce("e4m3:none", shares, 1, 3, out, NULL, NULL);
+    CHECK(out[0] == 9 && out[1] == 15 && out[2] == 384, "one rank: %g %g %g",
+          (double)out[0], (double)out[1], (double)out[2]);
+    reduce("bf16", shares, 2, 3, out, NULL, NULL);
+    /* 9.4 -> 9.375; 1.4 -> 1.3984375; 10.7734375 -> 10.75 */
+    CHECK(out[0] == 10.75f, "bf16: %a", (double)out[0]);
+    reduce("fp32", shares, 3, 3, out, &counts, &scale);
+    CHECK(out[0] == (9.4f + 1.4f) + 6.6f && scale == 1 && counts.total == 15,
+          "fp32: %a, %llu casts", (double)out[0], (unsigned long long)counts.total);
+    check_done("worked by hand");
+}
+
+static void scales(void)
+{
+    const float a[2] = {3.5f, 1}, b[2] = {-7, 1};
+    const float *const shares[2] = {a, b};
+    float out[2], scale = 0;
+
+    reduce("e4m3:current", shares, 2, 2, out, NULL, &scale);
+    CHECK(scale == 32, "448 / (2 * 7) is %g", (double)scale);
+    CHECK(out[0] == -3.5f && out[1] == 2, "%g %g", (double)out[0], (double)out[1]);
+    reduce("e4m3:static=0.5", shares, 2, 2, out, NULL, &scale);
+    CHECK(scale == 0.5f && out[0] == -3.5f, "static: %g %g", (double)scale, (double)out[0]);
+    reduce("e4m3:divide", shares, 2, 2, out, NULL, &scale);
+    CHECK(scale == 32 && out[0] == -3.5f, "divide: %g %g", (double)scale, (double)out[0]);
+    check_done("scales");
+}
+
+/* More than one piece, in place, the same as element by element. */
+static void pieces(void)
+{
+    enum { N = 2500, RANKS = 3 };
+    float *share[RANKS], *want = malloc(N * sizeof *want);
+
+    for (size_t r = 0; r < RANKS; r++) {
+        share[r] = malloc(N * sizeof(float));
+        for (size_t i = 0; i < N; i++)
+            share[r][i] = (float)((i * 37 + r * 11) % 401) - 200;
+    }
+    for (size_t i = 0; i < N; i++) {
+        const float *const one[RANKS] = {share[0] + i, share[1] + i, share[2] + i};
+
+        reduce("e5m2:static=0.3", one, RANKS, 1, &want[i], NULL, NULL);
+    }
+    reduce("e5m2:static=0.3", (const float *const *)share, RANKS, N, share[0], NULL, NULL);
+    CHECK(memcmp(share[0], want, N * sizeof *want) == 0, "pieces or in place differ");
+    for (size_t r = 0; r < RANKS; r++)
+        free(share[r]);
+    free(want);
+    check_done("pieces and in place");
+}
+
+static void specials(void)
+{
+    const float a[3] = {INFINITY, 1, FLT_MAX}, b[3] = {-INFINITY, NAN, FLT_MAX};
+    const float *const shares[2] = {a, b};
+    float out[3], scale = 0;
+    uint32_t bits[3];
+
+    reduce("fp32", shares, 2, 3, out, NULL, NULL);
+    memcpy(bits, out, sizeof bits);
+    CHECK(bits[0] == 0x7fc00000 && bits[1] == 0x7fc00000 && bits[2] == 0x7f800000,
+          "%08x %08x %08x", bits[0], bits[1], bits[2]);
+    reduce("e4m3:current", shares, 2, 3, out, NULL, &scale);
+    CHECK(scale == 1, "an infinite amax gives scale %g", (double)scale);
+    reduce("e4m3", shares, 2, 0, out, NULL, NULL);
+    check_done("specials");
+}
+
+static void refusals(void)
+{
+    const float a[1] = {1};
+    const float *const shares[1] = {a};
+    const plumb_spec delayed = parse("e4m3:delayed"), blocks = parse("e4m3:1x128");
+    const plumb_spec fine = parse("e4m3"), odd = {.format = (plumb_format)50};
+    float out[1] = {7};
+
+    CHECK(plumb_allreduce(&delayed, shares, 1, 1, out, NULL, NULL, NULL) ==
+              PLUMB_UNSUPPORTED,
+          "delayed");
+    CHECK(plumb_allreduce(&blocks, shares, 1, 1, out, NULL, NULL, NULL) ==
+              PLUMB_UNSUPPORTED,
+          "blocks");
+    CHECK(plumb_allreduce(&fine, shares, 0, 1, out, NULL, NULL, NULL) == PLUMB_BAD_ARGUMENT,
+          "no ranks");
+    CHECK(plumb_allreduce(&odd, shares, 1, 1, out, NULL, NULL, NULL) == PLUMB_BAD_FORMAT,
+          "format 50");
+    CHECK(out[0] == 7, "out was written by a refused call");
+    check_done("refusals");
+}
+
+int main(void)
+{
+    lane_order();
+    worked();
+    scales();
+    pieces();
+    specials();
+    refusals();
+    return check_exit();
+}
