@@ -81,7 +81,7 @@ void plumb_micro_join_avx512(const float *tile, const float *da, const float *db
 
 static inline __mmask16 lanes(size_t n)
 {
-    return n >= WIDTH ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1u);
+    return (__mmask16)(n >= WIDTH ? 0xffffu : (1u << n) - 1u);
 }
 
 void plumb_micro_store_avx512(const float *tile, float *c, size_t ldc, size_t rows,
