@@ -136,6 +136,23 @@ static plumb_status take_all(plumb_experiment *x, survey *s, plumb_error *why)
                        "No class and no pair of classes heals; all of them together do.");
 }
 
+/* Only two classes have few bits, so the twin has shown that both together heal. */
+static plumb_status adopt_both(plumb_experiment *x, survey *s, plumb_error *why)
+{
+    int pair[2], found = 0;
+
+    for (int c = 0; c < PLUMB_CLASS_COUNT && found < 2; c++)
+        if (s->sets[c].count > 0)
+            pair[found++] = c;
+    const plumb_status status = adopt(x, s, pair[0], pair[1], why);
+
+    if (status != PLUMB_OK)
+        return status;
+    return plumb_state(x, "compared", "Neither class heals alone; %s and %s together do.",
+                       plumb_class_name((plumb_class)pair[0]),
+                       plumb_class_name((plumb_class)pair[1]));
+}
+
 static plumb_status decide(plumb_experiment *x, survey *s, plumb_error *why)
 {
     plumb_status status = say_singles(x, s);
@@ -151,8 +168,9 @@ static plumb_status decide(plumb_experiment *x, survey *s, plumb_error *why)
                                      s->healers, plumb_class_name((plumb_class)c));
             return status == PLUMB_OK ? adopt(x, s, c, -1, why) : status;
         }
-    if (s->present > 2)
-        status = try_pairs(x, s, why);
+    if (s->present == 2)
+        return adopt_both(x, s, why);
+    status = try_pairs(x, s, why);
     if (status == PLUMB_OK && x->class_count == 0)
         status = take_all(x, s, why);
     return status;

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARM_BUDGET = 64, LEVELS = 4 };
+/* FEW: up to so many sites in several layers are tried one by one; more cost too many arms where
+ * every one of them is needed.
+ */
+enum { ARM_BUDGET = 64, LEVELS = 4, FEW = 8 };
 
 /* Groups of one level over the current set: group[i] is the group of set->at[i]. */
 typedef struct level {
@@ -156,6 +159,15 @@ static plumb_status narrow_level(narrowing *n, int depth, plumb_set *current, si
     return status;
 }
 
+static bool worth_single_sites(const plumb_experiment *x, const plumb_set *set)
+{
+    bool one_layer = true;
+
+    for (size_t i = 1; i < set->count; i++)
+        one_layer &= same_group(&x->declaration, set->at[0], set->at[i], 0);
+    return one_layer || set->count <= FEW;
+}
+
 static const char *scope_of(const plumb_experiment *x, const plumb_set *set)
 {
     bool one_layer = x->declaration.sites[set->at[0]].layer >= 0, one_unit = true;
@@ -167,16 +179,18 @@ static const char *scope_of(const plumb_experiment *x, const plumb_set *set)
     return one_unit ? "site" : x->class_count == 2 ? "pair" : one_layer ? "layer" : "class";
 }
 
-static plumb_status say_place(plumb_experiment *x, const narrowing *n, size_t whole)
+static plumb_status say_place(plumb_experiment *x, const narrowing *n, size_t whole,
+                              bool unsearched)
 {
     char what[200];
 
     plumb_set_describe(x, &x->culprits, what, sizeof what);
     if (x->culprits.count == whole && whole > 1)
-        return plumb_state(
-            x, "compared", "Distributed: nothing smaller than all %zu sites heals.%s%s%s",
-            whole, n->furthest[0] != 0 ? " What moved the failure furthest: " : "",
-            n->furthest, n->furthest[0] != 0 ? "." : "");
+        return plumb_state(x, "compared",
+                           "Distributed: %s of the %zu sites can be left out.%s%s%s",
+                           unsearched ? "no layer, GEMM or operand" : "none", whole,
+                           n->furthest[0] != 0 ? " What moved the failure furthest: " : "",
+                           n->furthest, n->furthest[0] != 0 ? "." : "");
     plumb_status status =
         plumb_state(x, "compared", "The least that heals when cast back: %s.", what);
 
@@ -192,7 +206,7 @@ plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
 {
     narrowing n = {.x = x, .furthest_step = x->failure.step};
     const size_t whole = x->culprits.count, before = x->search_arms;
-    bool exhausted = false;
+    bool exhausted = false, unsearched = false;
     plumb_status status = PLUMB_OK;
 
     if (whole <= 1 || x->all_classes) {
@@ -201,14 +215,25 @@ plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
         return PLUMB_OK;
     }
     status = plumb_question_now(x, why, "Where inside the class?");
-    for (int depth = 0; depth < LEVELS && status == PLUMB_OK && !exhausted; depth++)
+    for (int depth = 0; depth < LEVELS && status == PLUMB_OK && !exhausted; depth++) {
+        if (depth == LEVELS - 1 && !worth_single_sites(x, &x->culprits)) {
+            unsearched = true;
+            break;
+        }
         status = narrow_level(&n, depth, &x->culprits,
                               ARM_BUDGET - (x->search_arms - before), &exhausted, why);
+    }
     if (status != PLUMB_OK)
         return status;
     x->scope = scope_of(x, &x->culprits);
     if (exhausted)
         status = plumb_limit(
             x, "The search stopped after %d arms; a smaller set may heal too.", ARM_BUDGET);
-    return status == PLUMB_OK ? say_place(x, &n, whole) : status;
+    if (status == PLUMB_OK && unsearched)
+        status =
+            plumb_limit(x,
+                        "The %zu sites left lie in several layers and were not tried one "
+                        "by one; a smaller set may heal too.",
+                        x->culprits.count);
+    return status == PLUMB_OK ? say_place(x, &n, whole, unsearched) : status;
 }

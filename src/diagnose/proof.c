@@ -199,17 +199,18 @@ static char *last_checkpoint(const plumb_experiment *x, int64_t *step)
     return ref;
 }
 
-static plumb_status revert(plumb_experiment *x, plumb_fix *fix, plumb_error *why)
+/* The unchanged run again, from the checkpoint of the fixed one, or from the start. */
+static plumb_status ask_reverted(plumb_experiment *x, const char *ref, int64_t step,
+                                 plumb_outcome *outcome, plumb_error *why)
 {
-    plumb_outcome outcome;
-    int64_t step;
-    char *ref = last_checkpoint(x, &step), label[100];
+    char label[100];
     const int64_t end = x->declaration.schedule_steps;
     int64_t stop_at = ref != NULL ? step + x->horizon : x->horizon;
 
     if (end > 0 && stop_at > end)
         stop_at = end;
     snprintf(label, sizeof label, "the fix taken back after step %lld", (long long)step);
+    const bool paired = ref == NULL && x->failure.predicate == PLUMB_FAILS_GAP;
     const plumb_question question = {
         .phase = "proof",
         .label = ref != NULL ? label : "the fix taken back: the unchanged run once more",
@@ -217,27 +218,61 @@ static plumb_status revert(plumb_experiment *x, plumb_fix *fix, plumb_error *why
         .start = ref,
         .start_step = step,
         .repeat = ref != NULL ? 0 : 3,
-        .paired = ref == NULL && x->failure.predicate == PLUMB_FAILS_GAP ? &x->twin.history
-                                                                         : NULL};
-    plumb_status status = plumb_ask(x, &question, &outcome, why);
+        .paired = paired ? &x->twin.history : NULL};
 
-    if (status == PLUMB_OK) {
-        const bool fails = outcome.failure.predicate != PLUMB_FAILS_NOT;
+    return plumb_ask(x, &question, outcome, why);
+}
 
-        fix->returned_at = fails ? outcome.failure.step : 0;
-        if (fails)
-            status = plumb_state(
-                x, "caused", "Taken back%s, the failure returns at step %lld.",
-                ref != NULL ? " in the fixed run" : "", (long long)outcome.failure.step);
-        else
-            status =
-                plumb_limit(x,
-                            "Taken back after step %lld, the failure did not return by "
-                            "step %lld: the cause is not proved.",
-                            (long long)step, (long long)outcome.last_step);
+/* In the fixed run first: there the failure must find its way back by itself.  Where it does not
+ * (the state that led to it may not have come about under the fix), from the start.
+ */
+static plumb_status revert(plumb_experiment *x, plumb_fix *fix, plumb_error *why)
+{
+    plumb_outcome outcome;
+    int64_t step;
+    char *ref = last_checkpoint(x, &step);
+    plumb_status status = PLUMB_OK;
+
+    if (ref != NULL) {
+        status = ask_reverted(x, ref, step, &outcome, why);
+        free(ref);
+        if (status != PLUMB_OK)
+            return status;
+        const plumb_failure failure = outcome.failure;
+        const long long last = (long long)outcome.last_step;
+
         plumb_outcome_free(&outcome);
+        if (failure.predicate != PLUMB_FAILS_NOT) {
+            fix->returned_at = failure.step;
+            return plumb_state(x, "caused",
+                               "Taken back in the fixed run after step %lld, the failure "
+                               "returns at step %lld.",
+                               (long long)step, (long long)failure.step);
+        }
+        status =
+            plumb_limit(x,
+                        "Taken back in the fixed run after step %lld, the failure does not "
+                        "return by step %lld: what led to it did not come about there.",
+                        (long long)step, last);
     }
-    free(ref);
+    if (status == PLUMB_OK)
+        status = ask_reverted(x, NULL, 0, &outcome, why);
+    if (status != PLUMB_OK)
+        return status;
+    if (outcome.failure.predicate != PLUMB_FAILS_NOT) {
+        fix->returned_at = outcome.failure.step;
+        status = plumb_state(x, "caused",
+                             "Without the fix, from the start, the failure returns at step "
+                             "%lld.",
+                             (long long)outcome.failure.step);
+    } else {
+        status =
+            plumb_limit(x,
+                        "Without the fix, from the start, the failure does not return by "
+                        "step %lld: the cause is not proved.",
+                        (long long)outcome.last_step);
+    }
+    plumb_outcome_free(&outcome);
     return status;
 }
 

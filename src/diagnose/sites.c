@@ -124,31 +124,60 @@ static const char *common(const plumb_experiment *x, const plumb_set *set, bool 
     return first;
 }
 
-static void describe_layers(const plumb_experiment *x, const plumb_set *set, char *text,
-                            size_t size)
+enum { LISTED = 6 };
+
+/* The distinct layers, ascending; returns how many there are, LISTED + 1 for more. */
+static size_t distinct_layers(const plumb_experiment *x, const plumb_set *set,
+                              int64_t layers[LISTED])
 {
-    int64_t least = INT64_MAX, most = -1;
+    size_t count = 0;
 
     for (size_t i = 0; i < set->count; i++) {
         const int64_t layer = x->declaration.sites[set->at[i]].layer;
+        size_t k = 0;
 
-        least = layer < least ? layer : least;
-        most = layer > most ? layer : most;
+        while (k < count && layers[k] < layer)
+            k++;
+        if (k < count && layers[k] == layer)
+            continue;
+        if (count == LISTED)
+            return LISTED + 1;
+        for (size_t m = count++; m > k; m--)
+            layers[m] = layers[m - 1];
+        layers[k] = layer;
     }
-    if (most < 0)
-        snprintf(text, size, "no layer");
-    else if (least == most)
-        snprintf(text, size, "layer %lld", (long long)most);
-    else if (least < 0)
-        snprintf(text, size, "layers up to %lld and sites outside layers", (long long)most);
-    else
-        snprintf(text, size, "layers %lld to %lld", (long long)least, (long long)most);
+    return count;
+}
+
+static void describe_layers(const plumb_experiment *x, const plumb_set *set, char *text,
+                            size_t size)
+{
+    int64_t layers[LISTED] = {0};
+    const size_t count = distinct_layers(x, set, layers);
+    size_t n = 0;
+
+    if (count > LISTED) {
+        snprintf(text, size, "more than %d layers", LISTED);
+        return;
+    }
+    if (count == 1 && layers[0] < 0) {
+        snprintf(text, size, "outside layers");
+        return;
+    }
+    const size_t first = layers[0] < 0;
+
+    n = (size_t)snprintf(text, size, "layer%s ", count - first > 1 ? "s" : "");
+    for (size_t i = first; i < count && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%lld", i > first ? ", " : "",
+                              (long long)layers[i]);
+    if (first > 0 && n < size)
+        snprintf(text + n, size - n, " and outside layers");
 }
 
 void plumb_set_describe(const plumb_experiment *x, const plumb_set *set, char *text,
                         size_t size)
 {
-    char layers[80], name[PLUMB_SITE_NAME];
+    char layers[160], name[PLUMB_SITE_NAME];
 
     if (set->count == 0) {
         snprintf(text, size, "no site");

@@ -1,0 +1,201 @@
+/* A run is loss(step) = 3 - step/200, a little different for each policy, until the planted
+ * fault strikes.
+ */
+#include "fake.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN "e4m3:delayed:history=16:overflow"
+
+/* collective 0; optimizer 1, 2; backward 3..6; forward 7..10; loss 11; and one wide site. */
+const char *const fake_names[FAKE_SITES] = {
+    "reduce",      "m.first",    "m.second",  "b.first.dy", "b.first.w",
+    "b.second.dy", "b.second.w", "f.first.x", "f.first.w",  "f.second.x",
+    "f[second].w", "sum",        "wide"};
+
+static const char *class_of(int site)
+{
+    return site == 0    ? "collective"
+           : site <= 2  ? "optimizer"
+           : site <= 6  ? "backward"
+           : site <= 10 ? "forward"
+           : site == 11 ? "loss"
+                        : "norm";
+}
+
+static json_t *site_json(int i)
+{
+    const bool operand = i >= 3 && i <= 10;
+    json_t *json = json_pack("{s:s,s:s,s:s,s:[s,s,s,s]}", "name", fake_names[i], "class",
+                             class_of(i), "own", i == 12 ? "fp32" : OWN, "uses", "bf16",
+                             "fp32", "e4m3:current", "e4m3:saturate");
+
+    if (operand) {
+        json_object_set_new(json, "layer", json_integer(i >= 9 || i == 5 || i == 6));
+        json_object_set_new(json, "gemm", json_string(i <= 6 ? "dgrad" : "fprop"));
+        json_object_set_new(json, "operand", json_string(strrchr(fake_names[i], '.') + 1));
+    }
+    return json;
+}
+
+static void declare(const fake *f)
+{
+    char path[128];
+    plumb_error why;
+    json_t *sites = json_array();
+
+    for (int i = 0; i < FAKE_SITES && !f->no_sites; i++)
+        json_array_append_new(sites, site_json(i));
+    json_t *run =
+        json_pack("{s:i,s:s,s:i,s:[s,s,s],s:o}", "contract", 1, "trainer", "fake",
+                  "schedule_steps", FAKE_STEPS, "features", "batch_hash", "state_hash",
+                  f->without_lr_scale ? "data_seed" : "lr_scale", "sites", sites);
+
+    snprintf(path, sizeof path, "%s/run.json", f->directory);
+    if (plumb_json_save(path, run, &why) != PLUMB_OK)
+        fprintf(stderr, "# %s\n", why.message);
+    json_decref(run);
+}
+
+void fake_begin(fake *f)
+{
+    strcpy(f->directory, "/tmp/plumb-fake-XXXXXX");
+    if (mkdtemp(f->directory) == NULL)
+        f->directory[0] = 0;
+    declare(f);
+}
+
+void fake_end(fake *f)
+{
+    plumb_error why;
+
+    plumb_dir_remove(f->directory, &why);
+}
+
+/* The use of a site under the rules; NULL: its own. */
+static const char *use_of(const plumb_rules *rules, int site)
+{
+    const char *use = NULL;
+
+    for (size_t r = 0; rules != NULL && r < rules->count; r++)
+        for (size_t g = 0; g < rules->at[r].glob_count; g++)
+            if (fnmatch(rules->at[r].globs[g], fake_names[site], 0) == 0)
+                use = rules->at[r].use;
+    return use;
+}
+
+static bool healed(const fake *f, const plumb_rules *rules)
+{
+    for (int i = 0; i < FAKE_SITES; i++) {
+        const char *use = use_of(rules, i);
+
+        if ((f->culprits >> i & 1) == 0)
+            continue;
+        if (use == NULL || !(strcmp(use, "bf16") == 0 ||
+                             (f->current_heals && strcmp(use, "e4m3:current") == 0) ||
+                             (f->saturate_heals && strcmp(use, "e4m3:saturate") == 0)))
+            return false;
+    }
+    return true;
+}
+
+/* Each culprit in bf16 puts the failure off by two steps: later is not healed. */
+static int64_t shift(const fake *f, const plumb_rules *rules)
+{
+    int64_t steps = 0;
+
+    for (int i = 0; i < FAKE_SITES; i++)
+        if ((f->culprits >> i & 1) != 0 && use_of(rules, i) != NULL)
+            steps += 2;
+    return steps;
+}
+
+static uint64_t fingerprint(const plumb_arm *arm)
+{
+    uint64_t hash = arm->request->has_seed ? arm->request->seed : 1;
+
+    for (int i = 0; i < FAKE_SITES; i++) {
+        const char *use = use_of(arm->rules, i);
+
+        for (; use != NULL && *use != 0; use++)
+            hash = hash * 31 + (unsigned char)*use + (uint64_t)i;
+    }
+    return hash * 31 + (uint64_t)(arm->request->lr_scale * 1000);
+}
+
+static int64_t failing_step(const fake *f, const plumb_arm *arm)
+{
+    const uint64_t seed = arm->request->has_seed ? arm->request->seed : 1;
+
+    if (f->fails_at == 0 || arm->request->lr_scale < f->rate_hides_below ||
+        (f->flaky && arm->repeat > 0) || (f->one_seed && seed != 1))
+        return 0;
+    if (!f->twin_fails && healed(f, f->deaf ? NULL : arm->rules))
+        return 0;
+    return f->fails_at + (int64_t)seed + (f->deaf ? 0 : shift(f, arm->rules));
+}
+
+static void write_history(const fake *f, const plumb_arm *arm, plumb_history *history)
+{
+    const int64_t stop = arm->request->stop_at, fails = failing_step(f, arm);
+    const uint64_t print = f->deaf ? 7 : fingerprint(arm);
+
+    history->at = calloc((size_t)stop + 1, sizeof *history->at);
+    for (int64_t step = 1; step <= stop && step <= FAKE_STEPS && !f->silent; step++) {
+        plumb_metrics *row = &history->at[history->count++];
+
+        *row =
+            (plumb_metrics){.step = step, .has_batch_hash = true, .has_state_hash = true};
+        row->loss = 3 - (double)step / 200 + 1e-6 * (double)(print % 100);
+        row->state_hash = print + (uint64_t)step;
+        row->batch_hash = (uint64_t)step + (f->confounded ? print : 0);
+        if (fails > 0 && step >= fails && f->gap > 0)
+            row->loss += f->gap;
+        else if (fails > 0 && step >= fails)
+            row->loss = NAN;
+    }
+}
+
+static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, void *context,
+                        plumb_outcome *outcome, plumb_error *why)
+{
+    fake *f = self;
+
+    (void)watch;
+    (void)context;
+    *outcome = (plumb_outcome){.exit_status = 0, .seconds = 1};
+    if (++f->runs == f->interrupt_after)
+        return plumb_fail(why, PLUMB_INTERRUPTED, "interrupted");
+    snprintf(outcome->id, sizeof outcome->id, "%032d", f->runs);
+    outcome->run_dir = strdup(f->directory);
+    if (f->refuses) {
+        outcome->end = PLUMB_END_REFUSED;
+        snprintf(outcome->message, sizeof outcome->message, "no \x1b[31m data");
+        return PLUMB_OK;
+    }
+    write_history(f, arm, &outcome->history);
+    if (arm->predicates != NULL)
+        outcome->failure = plumb_history_judge(&outcome->history, arm->predicates);
+    if (outcome->failure.predicate != PLUMB_FAILS_NOT) {
+        outcome->end = PLUMB_END_FAILED;
+        while (outcome->history.at[outcome->history.count - 1].step >
+               outcome->failure.decided)
+            outcome->history.count--;
+    }
+    if (f->silent && arm->request->stop_at > 0)
+        outcome->end = PLUMB_END_SILENT;
+    if (outcome->history.count > 0) {
+        outcome->first_step = 1;
+        outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
+    }
+    return PLUMB_OK;
+}
+
+plumb_runner fake_runner(fake *f)
+{
+    return (plumb_runner){run, f, f->directory};
+}

@@ -1,0 +1,32 @@
+/* fake.h - a trainer that is a formula, in place of a study: runs are made up in memory, with a
+ * planted fault that is known exactly.
+ */
+#ifndef TESTS_DIAGNOSE_FAKE_H
+#define TESTS_DIAGNOSE_FAKE_H
+
+#include "diagnose/experiment.h"
+
+enum { FAKE_SITES = 13, FAKE_STEPS = 200 };
+
+extern const char *const fake_names[FAKE_SITES];
+
+typedef struct fake {
+    /* what is planted */
+    unsigned culprits; /* bit i: site i must run in a use that heals */
+    bool current_heals, saturate_heals;
+    int64_t fails_at;        /* 0: never; NaN from there on */
+    double gap;              /* instead of NaN: so many nats above the twin from there on */
+    double rate_hides_below; /* a learning rate scale under which nothing fails */
+    bool twin_fails, deaf, flaky, confounded, refuses, one_seed, silent, no_sites;
+    bool without_lr_scale;
+    int64_t interrupt_after; /* runs; 0: never */
+    /* what came of it */
+    int runs;
+    char directory[64];
+} fake;
+
+void fake_begin(fake *f);
+void fake_end(fake *f);
+plumb_runner fake_runner(fake *f);
+
+#endif

@@ -1,0 +1,348 @@
+/* The whole experiment over a trainer that is a formula, so that the right verdict is known: one
+ * site, several, a pair of classes, all classes, and everything that must not end in "numerics".
+ */
+#include "fake.h"
+
+#include "check.h"
+
+#include <stdlib.h>
+
+static const char *text(const json_t *v, const char *key)
+{
+    const char *found = json_string_value(json_object_get(v, key));
+
+    return found != NULL ? found : "";
+}
+
+static json_t *diagnose(fake *f, plumb_diagnose_settings settings)
+{
+    static const char *const command[] = {"fake", "a b", NULL};
+    json_t *verdict = NULL;
+    plumb_error why = {0};
+
+    fake_begin(f);
+    const plumb_runner runner = fake_runner(f);
+
+    settings.command = command;
+    CHECK_OK(plumb_diagnose_with(&runner, &settings, NULL, NULL, &verdict, &why), why);
+    return verdict;
+}
+
+static void finish(fake *f, json_t *verdict, const char *name)
+{
+    json_t *saved = NULL;
+    char path[128];
+    plumb_error why = {0};
+
+    snprintf(path, sizeof path, "%s/verdict.json", f->directory);
+    CHECK_OK(plumb_json_load(path, 1 << 24, &saved, &why), why);
+    CHECK(json_equal(saved, verdict), "verdict.json is not what was returned");
+    json_decref(saved);
+    json_decref(verdict);
+    fake_end(f);
+    check_done(name);
+}
+
+static void expect(const json_t *v, const char *verdict, int exit, const char *class_,
+                   const char *scope)
+{
+    CHECK(strcmp(text(v, "verdict"), verdict) == 0, "'%s', want '%s': %s",
+          text(v, "verdict"), verdict, text(v, "headline"));
+    CHECK(json_integer_value(json_object_get(v, "exit")) == exit, "exit %lld, want %d",
+          json_integer_value(json_object_get(v, "exit")), exit);
+    CHECK(strcmp(text(v, "class"), class_) == 0, "class '%s', want '%s'", text(v, "class"),
+          class_);
+    CHECK(strcmp(text(v, "scope"), scope) == 0, "scope '%s', want '%s'", text(v, "scope"),
+          scope);
+}
+
+/* Exactly the planted sites, by name. */
+static void expect_sites(const json_t *v, unsigned culprits)
+{
+    const json_t *sites = json_object_get(v, "sites");
+    size_t want = 0;
+
+    for (int i = 0; i < FAKE_SITES; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < json_array_size(sites); k++)
+            found |=
+                strcmp(json_string_value(json_array_get(sites, k)), fake_names[i]) == 0;
+        want += culprits >> i & 1;
+        CHECK(found == (culprits >> i & 1), "%s is %s", fake_names[i],
+              found ? "named" : "missing");
+    }
+    CHECK(json_array_size(sites) == want, "%zu sites", json_array_size(sites));
+}
+
+static long long fix_number(const json_t *v, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(v, "fix"), key));
+}
+
+static bool mentions(const json_t *v, const char *list, const char *words)
+{
+    char *all = json_dumps(json_object_get(v, list), JSON_COMPACT);
+    const bool found = all != NULL && strstr(all, words) != NULL;
+
+    free(all);
+    return found;
+}
+
+/* --- numerics ---------------------------------------------------------------------------- */
+
+static void one_site(void)
+{
+    for (int site = 0; site < 12; site++) {
+        fake f = {.culprits = 1u << site, .fails_at = 20};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+        static const char *const classes[] = {
+            "collective", "optimizer", "optimizer", "backward", "backward", "backward",
+            "backward",   "forward",   "forward",   "forward",  "forward",  "loss"};
+
+        expect(v, "numerics", 1, classes[site], "site");
+        expect_sites(v, f.culprits);
+        CHECK(fix_number(v, "held") == 2 && fix_number(v, "of") == 2, "held %lld of %lld",
+              fix_number(v, "held"), fix_number(v, "of"));
+        CHECK(fix_number(v, "returned_at") == 21, "returned at %lld",
+              fix_number(v, "returned_at"));
+        CHECK(fix_number(v, "past_step") == 71, "past step %lld",
+              fix_number(v, "past_step"));
+        CHECK(strcmp(text(json_object_get(v, "fix"), "level"), "caused") == 0, "fix level");
+        CHECK(strcmp(text(json_object_get(v, "mechanism"), "name"), "not isolated") == 0,
+              "mechanism %s", text(json_object_get(v, "mechanism"), "name"));
+        finish(&f, v, fake_names[site]);
+    }
+}
+
+static void several(void)
+{
+    fake one_operand = {.culprits = 1u << 7 | 1u << 9, .fails_at = 20};
+    json_t *v = diagnose(&one_operand, (plumb_diagnose_settings){0});
+
+    expect(v, "numerics", 1, "forward", "class");
+    expect_sites(v, one_operand.culprits);
+    finish(&one_operand, v, "one operand in every layer");
+
+    fake one_layer = {.culprits = 1u << 5 | 1u << 6, .fails_at = 20};
+
+    v = diagnose(&one_layer, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "backward", "layer");
+    expect_sites(v, one_layer.culprits);
+    CHECK(mentions(v, "statements", "No smaller part heals"),
+          "marginal effects are missing");
+    finish(&one_layer, v, "both operands of one layer");
+
+    fake whole = {.culprits = 0xfu << 7, .fails_at = 20};
+
+    v = diagnose(&whole, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "forward", "class");
+    expect_sites(v, whole.culprits);
+    CHECK(mentions(v, "statements", "Distributed"), "not called distributed");
+    finish(&whole, v, "a whole class");
+}
+
+static void pairs(void)
+{
+    fake two = {.culprits = 1u << 1 | 1u << 8, .fails_at = 20};
+    json_t *v = diagnose(&two, (plumb_diagnose_settings){0});
+
+    expect(v, "numerics", 1, "", "pair");
+    expect_sites(v, two.culprits);
+    CHECK(mentions(v, "classes", "optimizer") && mentions(v, "classes", "forward"),
+          "classes");
+    finish(&two, v, "two classes that must go together");
+
+    fake three = {.culprits = 1u << 0 | 1u << 1 | 1u << 8, .fails_at = 20};
+
+    v = diagnose(&three, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "", "all classes");
+    CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    finish(&three, v, "three classes that must go together");
+}
+
+static void mechanisms(void)
+{
+    fake stale = {
+        .culprits = 1u << 9, .fails_at = 20, .current_heals = true, .saturate_heals = true};
+    json_t *v = diagnose(&stale, (plumb_diagnose_settings){0});
+    const json_t *mechanism = json_object_get(v, "mechanism");
+
+    expect(v, "numerics", 1, "forward", "site");
+    CHECK(strcmp(text(mechanism, "name"), "stale scale") == 0, "%s",
+          text(mechanism, "name"));
+    CHECK(strcmp(text(mechanism, "level"), "caused") == 0, "%s", text(mechanism, "level"));
+    CHECK(mentions(v, "fix", "e4m3:current"), "the fix is not the current scale");
+    finish(&stale, v, "a scale that is stale");
+
+    fake overflow = {.culprits = 1u << 9, .fails_at = 20, .saturate_heals = true};
+
+    v = diagnose(&overflow, (plumb_diagnose_settings){0});
+    mechanism = json_object_get(v, "mechanism");
+    CHECK(strcmp(text(mechanism, "name"), "overflow") == 0, "%s", text(mechanism, "name"));
+    CHECK(mentions(v, "fix", "e4m3:saturate"), "the fix is not the saturating cast");
+    finish(&overflow, v, "a cast that overflows");
+}
+
+static void gap_only(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.3};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *failure = json_object_get(v, "failure");
+
+    expect(v, "numerics", 1, "backward", "site");
+    expect_sites(v, f.culprits);
+    CHECK(strcmp(text(failure, "predicate"), "gap") == 0, "%s", text(failure, "predicate"));
+    CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    finish(&f, v, "a gap that the run alone does not show");
+
+    fake inside = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.05};
+
+    v = diagnose(&inside, (plumb_diagnose_settings){0});
+    expect(v, "healthy", 0, "", "");
+    CHECK(json_is_null(json_object_get(v, "failure")), "a failure inside the band");
+    finish(&inside, v, "a gap inside the band");
+
+    v = diagnose(&inside, (plumb_diagnose_settings){.band = 0.02});
+    expect(v, "numerics", 1, "backward", "site");
+    finish(&inside, v, "the same gap under a band as asked");
+}
+
+static void masks(void)
+{
+    fake hides = {.culprits = 1u << 3, .fails_at = 20, .rate_hides_below = 0.5};
+    json_t *v = diagnose(&hides, (plumb_diagnose_settings){0});
+    const json_t *mask = json_object_get(v, "mask");
+
+    expect(v, "numerics", 1, "backward", "site");
+    CHECK(json_is_true(json_object_get(mask, "survived")), "the mask was not seen");
+    CHECK(strstr(text(mask, "text"), "masked, not a fix") != NULL, "%s",
+          text(mask, "text"));
+    finish(&hides, v, "a lower rate hides it");
+
+    fake stays = {.culprits = 1u << 3, .fails_at = 20};
+
+    v = diagnose(&stays, (plumb_diagnose_settings){0});
+    CHECK(json_is_false(json_object_get(json_object_get(v, "mask"), "survived")),
+          "survived");
+    finish(&stays, v, "a lower rate does not help");
+
+    fake cannot = {.culprits = 1u << 3, .fails_at = 20, .without_lr_scale = true};
+
+    v = diagnose(&cannot, (plumb_diagnose_settings){0});
+    CHECK(json_is_null(json_object_get(v, "mask")), "a mask without lr_scale");
+    CHECK(mentions(v, "limits", "masking"), "not said that masking was not tested");
+    finish(&cannot, v, "masking not offered");
+}
+
+static void one_seed(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .one_seed = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){.seeds = 2});
+
+    expect(v, "numerics", 1, "backward", "site");
+    CHECK(fix_number(v, "held") == 1 && fix_number(v, "of") == 1, "held %lld of %lld",
+          fix_number(v, "held"), fix_number(v, "of"));
+    CHECK(mentions(v, "limits", "proves nothing"), "not said that the seed proves nothing");
+    finish(&f, v, "seeds on which nothing fails");
+}
+
+static void no_sites(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .no_sites = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    expect(v, "numerics", 1, "", "");
+    CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    finish(&f, v, "one global switch");
+}
+
+/* --- what must not be called numerics -------------------------------------------------------- */
+
+static void not_numerics(void)
+{
+    fake f = {.fails_at = 20, .twin_fails = true, .rate_hides_below = 0.5};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    expect(v, "not numerics", 1, "", "");
+    CHECK(strstr(text(v, "headline"), "both survive") != NULL, "%s", text(v, "headline"));
+    CHECK(f.runs == 6, "%d runs: look, run, repeat, twin, two rates", f.runs);
+    finish(&f, v, "bf16 fails too");
+}
+
+static void cannot_tell(void)
+{
+    static const struct {
+        const char *name, *words;
+        fake f;
+        const char *verdict;
+        int exit;
+    } cases[] = {
+        {"the policy is ignored",
+         "ignored the policy",
+         {.culprits = 8, .fails_at = 20, .deaf = true},
+         "cannot tell",
+         2},
+        {"other batches",
+         "confounded",
+         {.culprits = 8, .fails_at = 20, .confounded = true},
+         "cannot tell",
+         2},
+        {"fails once",
+         "two results",
+         {.culprits = 8, .fails_at = 20, .flaky = true},
+         "not reproducible",
+         2},
+        {"refuses", "no ?[31m data", {.refuses = true}, "cannot tell", 3},
+        {"logs nothing", "logged no step", {.silent = true}, "cannot tell", 2},
+        {"interrupted in the look",
+         "Interrupted",
+         {.interrupt_after = 1},
+         "cannot tell",
+         2},
+        {"interrupted in the search",
+         "Interrupted",
+         {.culprits = 8, .fails_at = 20, .interrupt_after = 8},
+         "cannot tell",
+         2},
+        {"healthy", "Healthy up to step 200", {.culprits = 8}, "healthy", 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake f = cases[i].f;
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+        expect(v, cases[i].verdict, cases[i].exit, "", "");
+        CHECK(strstr(text(v, "headline"), cases[i].words) != NULL, "no '%s' in: %s",
+              cases[i].words, text(v, "headline"));
+        CHECK(json_is_null(json_object_get(v, "fix")), "a fix");
+        finish(&f, v, cases[i].name);
+    }
+}
+
+static void plan(void)
+{
+    fake f = {.culprits = 8, .fails_at = 20};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){.plan_only = true});
+
+    expect(v, "cannot tell", 2, "", "");
+    CHECK(f.runs == 2, "%d runs for a plan", f.runs);
+    CHECK(strstr(text(v, "headline"), "Plan only") != NULL, "%s", text(v, "headline"));
+    finish(&f, v, "plan");
+}
+
+int main(void)
+{
+    one_site();
+    several();
+    pairs();
+    mechanisms();
+    gap_only();
+    masks();
+    one_seed();
+    no_sites();
+    not_numerics();
+    cannot_tell();
+    plan();
+    return check_exit();
+}
