@@ -34,8 +34,8 @@ static const edge edges_e4m3[] = {
     {0x1.d00002p8, 0x7e, 0x7f, SATURATED},
     {-0x1.d00002p8, 0xfe, 0x7f, SATURATED}, /* one NaN, without sign */
     {480, 0x7e, 0x7f, SATURATED},
-    {FLT_MAX, 0x7e, 0x7f, SATURATED},
-    {-FLT_MAX, 0xfe, 0x7f, SATURATED},
+    {(double)FLT_MAX, 0x7e, 0x7f, SATURATED},
+    {-(double)FLT_MAX, 0xfe, 0x7f, SATURATED},
     {0x1p-6, 0x08, 0x08, PLAIN},   /* least normal */
     {0x1.ep-7, 0x08, 0x08, PLAIN}, /* tie of the largest subnormal with it */
     {0x1.dffffep-7, 0x07, 0x07, PLAIN},
@@ -62,7 +62,7 @@ static const edge edges_e5m2[] = {
     {0x1.dffffep15, 0x7b, 0x7b, PLAIN}, /* just below 61440 */
     {61440, 0x7b, 0x7c, SATURATED},     /* tie with the absent 65536: 57344 is odd */
     {-61440, 0xfb, 0xfc, SATURATED},
-    {FLT_MAX, 0x7b, 0x7c, SATURATED},
+    {(double)FLT_MAX, 0x7b, 0x7c, SATURATED},
     {0x1p-14, 0x04, 0x04, PLAIN},
     {0x1.cp-15, 0x04, 0x04, PLAIN},
     {0x1.bffffep-15, 0x03, 0x03, PLAIN},
@@ -88,7 +88,7 @@ static const edge edges_bf16[] = {
     {0x1.fep127, 0x7f7f, 0x7f7f, PLAIN},
     {0x1.fefffep127, 0x7f7f, 0x7f7f, PLAIN},
     {0x1.ffp127, 0x7f7f, 0x7f80, SATURATED},
-    {-FLT_MAX, 0xff7f, 0xff80, SATURATED},
+    {-(double)FLT_MAX, 0xff7f, 0xff80, SATURATED},
     {0x1p-133, 0x0001, 0x0001, PLAIN},
     {0x1p-134, 0x0000, 0x0000, FLUSHED},
     {-0x1p-134, 0x8000, 0x8000, FLUSHED},
@@ -103,7 +103,7 @@ static const edge edges_bf16[] = {
 static const edge edges_fp32[] = {
     {1.0, 0x3f800000, 0x3f800000, PLAIN},
     {-0x1p-149, 0x80000001, 0x80000001, PLAIN},
-    {FLT_MAX, 0x7f7fffff, 0x7f7fffff, PLAIN},
+    {(double)FLT_MAX, 0x7f7fffff, 0x7f7fffff, PLAIN},
     {0.0, 0, 0, ZERO},
     {-0.0, 0x80000000, 0x80000000, ZERO},
     {(double)INFINITY, 0x7f7fffff, 0x7f800000, NONFINITE},
