@@ -25,7 +25,9 @@ enum {
     BARS = 60,
     WIDE_COLUMNS = 700,
     NARROW_COLUMNS = 320,
-    TABLE_BYTES = 900000, /* of the 2 MB of a page */
+    TABLE_BYTES = 600000, /* of the 2 MB of a page */
+    TABLE_END = 1500000,  /* no row starts behind it, whatever the pictures took */
+    LIST_BYTES = 100000,
 };
 
 typedef void sentence(report_text *text, const report_verdict *v);
@@ -410,12 +412,13 @@ static void table(report_text *html, const report_verdict *v)
 
     if (v->run_count == 0)
         return;
-    report_add(
-        html,
-        "<table>\n<thead><tr><th>phase</th><th>run</th><th>outcome</th><th class=\"n\">"
-        "step</th><th class=\"n\">gap, nats</th><th class=\"n\">seed</th>"
-        "<th class=\"n\">time</th></tr></thead>\n<tbody>\n");
-    for (; i < v->run_count && html->size - start < TABLE_BYTES && !html->failed; i++)
+    report_add(html, "<section>\n<h2>Every run, and how to repeat "
+                     "it</h2>\n<table>\n<thead><tr><th>phase</th><th>run</th><th>outcome</"
+                     "th><th class=\"n\">"
+                     "step</th><th class=\"n\">gap, nats</th><th class=\"n\">seed</th>"
+                     "<th class=\"n\">time</th></tr></thead>\n<tbody>\n");
+    for (; i < v->run_count && html->size - start < TABLE_BYTES && html->size < TABLE_END;
+         i++)
         table_row(html, &v->runs[i]);
     report_add(html, "</tbody>\n</table>\n");
     if (i < v->run_count)
@@ -426,44 +429,33 @@ static void table(report_text *html, const report_verdict *v)
 
 /* --- the rest of the page ------------------------------------------------------------ */
 
-static void more_items(report_text *html, size_t count)
-{
-    if (count > ITEMS)
-        report_print(html, "<li>%zu more are in verdict.json.</li>\n", count - ITEMS);
-    report_add(html, "</ul>\n</section>\n");
-}
+/* A list of at most so many items and bytes; the rest is counted. */
+typedef void item(report_text *words, const json_t *json);
 
-static void statements(report_text *html, const report_verdict *v)
+static void list(report_text *html, const char *head, const json_t *items, item *say)
 {
-    const size_t count = json_array_size(v->statements);
+    const size_t count = json_array_size(items), start = html->size;
+    size_t i = 0;
 
     if (count == 0)
         return;
-    report_add(html, "<section>\n<h2>What the runs showed</h2>\n<ul>\n");
-    for (size_t i = 0; i < count && i < ITEMS; i++) {
+    report_print(html, "<section>\n<h2>%s</h2>\n<ul>\n", head);
+    for (; i < count && i < ITEMS && html->size - start < LIST_BYTES; i++) {
         report_text words = {0};
 
-        report_statement(&words, json_array_get(v->statements, i));
+        say(&words, json_array_get(items, i));
         report_add(html, "<li>");
         add_sentence(html, &words);
         report_add(html, "</li>\n");
     }
-    more_items(html, count);
+    if (i < count)
+        report_print(html, "<li>%zu more are in verdict.json.</li>\n", count - i);
+    report_add(html, "</ul>\n</section>\n");
 }
 
-static void limits(report_text *html, const report_verdict *v)
+static void limit_words(report_text *words, const json_t *json)
 {
-    const size_t count = json_array_size(v->limits);
-
-    if (count == 0)
-        return;
-    report_add(html, "<section>\n<h2>What this does not claim</h2>\n<ul>\n");
-    for (size_t i = 0; i < count && i < ITEMS; i++) {
-        report_add(html, "<li>");
-        report_html(html, report_string_at(v->limits, i), WORDS);
-        report_add(html, "</li>\n");
-    }
-    more_items(html, count);
+    report_add(words, json_string_value(json));
 }
 
 static void next(report_text *html, const report_verdict *v)
@@ -537,8 +529,8 @@ static plumb_status render(report_text *html, const char *study, const report_ve
         return status;
     timeline(html, v);
     table(html, v);
-    statements(html, v);
-    limits(html, v);
+    list(html, "What the runs showed", v->statements, report_statement);
+    list(html, "What this does not claim", v->limits, limit_words);
     next(html, v);
     glossary(html);
     foot(html, v);

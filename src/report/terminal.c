@@ -146,32 +146,66 @@ static void question(page *p, const report_verdict *v)
     section(p, BOLD, "failure", &words, 2);
 }
 
+/* Columns of the table.  A narrow screen goes without the time, then the gap, then the step;
+ * the name gets what is left.
+ */
+enum { OUTCOME = 18, STEP = 7, GAP = 9, TIME = 11 };
+
+typedef struct columns {
+    size_t name, step, gap, time;
+} columns;
+
+static columns columns_for(size_t width)
+{
+    columns c = {.step = width >= 60 ? STEP : 0,
+                 .gap = width >= 70 ? GAP : 0,
+                 .time = width >= 90 ? TIME : 0};
+
+    c.name = width - GUTTER - 1 - OUTCOME - c.step - c.gap - c.time;
+    return c;
+}
+
+static void run_head(page *p)
+{
+    const columns c = columns_for(p->width);
+
+    cell(p, DIM, "phase", GUTTER, false);
+    cell(p, DIM, "run", c.name, false);
+    report_add(&p->text, " ");
+    cell(p, DIM, "outcome", OUTCOME, false);
+    cell(p, DIM, "step", c.step, true);
+    cell(p, DIM, "gap", c.gap, true);
+    cell(p, DIM, "time", c.time, true);
+    end_line(p);
+}
+
 static void run_row(page *p, const report_run *run)
 {
-    const size_t name = p->width - GUTTER - 1 - 18 - 7 - 9 - 11;
+    const columns c = columns_for(p->width);
     const style s = run->outcome == REPORT_FAILED ? RED
                     : run->outcome == REPORT_HELD ? GREEN
                                                   : YELLOW;
     report_text words = {0};
 
-    cell(p, DIM, run->phase != NULL ? run->phase : "", GUTTER, false);
-    cell(p, PLAIN, run->label != NULL ? run->label : run->id, name, false);
+    cell(p, DIM, run->phase != NULL ? run->phase : "", GUTTER - 1, false);
+    report_add(&p->text, " ");
+    cell(p, PLAIN, run->label != NULL ? run->label : run->id, c.name, false);
     report_add(&p->text, " ");
     report_outcome_words(&words, run);
-    cell(p, s, words.at, 18, false);
+    cell(p, s, words.at, OUTCOME, false);
     report_text_free(&words);
     report_run_step(&words, run);
-    cell(p, PLAIN, words.at, 7, true);
+    cell(p, PLAIN, words.at, c.step, true);
     report_text_free(&words);
     if (!isnan(run->gap))
         report_fixed(&words, run->gap, 3, true);
-    cell(p, PLAIN, words.at, 9, true);
+    cell(p, PLAIN, words.at, c.gap, true);
     report_text_free(&words);
     if (run->reused)
         report_add(&words, "kept");
     else if (!isnan(run->seconds))
         report_seconds(&words, run->seconds);
-    cell(p, DIM, words.at, 11, true);
+    cell(p, DIM, words.at, c.time, true);
     report_text_free(&words);
     end_line(p);
 }
@@ -209,14 +243,7 @@ static void runs(page *p, const report_verdict *v)
     report_fold(v->runs, v->run_count, RUN_ROWS, GAPS, shown);
     const bool in_place = count_gaps(shown, v->run_count) <= GAPS;
     newline(p);
-    cell(p, DIM, "phase", GUTTER, false);
-    cell(p, DIM, "run", p->width - GUTTER - 1 - 18 - 7 - 9 - 11, false);
-    report_add(&p->text, " ");
-    cell(p, DIM, "outcome", 18, false);
-    cell(p, DIM, "step", 7, true);
-    cell(p, DIM, "gap", 9, true);
-    cell(p, DIM, "time", 11, true);
-    end_line(p);
+    run_head(p);
     for (size_t i = 0; i < v->run_count; i++) {
         if (!shown[i])
             continue;

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const sites[] = {"layer.2/mlp.down/fprop/x", "layer.2/mlp.down/dgrad/dy"};
+static const char *const sites[] = {"layer.2/mlp.down/fprop/x",
+                                    "layer.2/mlp.down/dgrad/dy"};
 
 json_t *fixture_verdict(const char *name)
 {
@@ -36,7 +37,8 @@ static double loss_at(double part, int64_t step, int64_t salt, double left)
     return left < 5 ? fall + 0.9 * (5 - left) / 5 : fall;
 }
 
-static bool write_metrics(const char *directory, const json_t *run, int64_t each, int64_t salt)
+static bool write_metrics(const char *directory, const json_t *run, int64_t each,
+                          int64_t salt)
 {
     const int64_t last = json_integer_value(json_object_get(run, "last_step")) * each;
     const int64_t fails = json_integer_value(json_object_get(run, "fail_step")) * each;
@@ -68,8 +70,8 @@ static bool write_samples(const char *directory, int64_t last, bool ill, plumb_e
     bool good = plumb_run_create(directory, &run, why) == PLUMB_OK;
 
     for (int64_t step = 1; good && step <= last; step++) {
-        const double drop = ill ? 4.2 * exp(-(double)step / 5.0)
-                                : 3.2 + 1.4 * sin((double)step / 3.0);
+        const double drop =
+            ill ? 4.2 * exp(-(double)step / 5.0) : 3.2 + 1.4 * sin((double)step / 3.0);
         const uint64_t total = 65536;
         plumb_sample two[2] = {
             {.step = (uint64_t)step, .site = 0, .scale = 1, .headroom = 2, .total = total},
@@ -93,7 +95,8 @@ bool fixture_study(const char *study, const json_t *verdict, int64_t each)
     size_t i;
     bool fixed = false;
 
-    json_array_foreach(json_object_get(verdict, "runs"), i, run) {
+    json_array_foreach(json_object_get(verdict, "runs"), i, run)
+    {
         char path[4096];
         const char *phase = json_string_value(json_object_get(run, "phase"));
         const int64_t last = json_integer_value(json_object_get(run, "last_step"));
@@ -116,7 +119,8 @@ bool fixture_directory(char path[256])
 {
     const char *base = getenv("TMPDIR");
 
-    snprintf(path, 256, "%s/plumb-report-XXXXXX", base != NULL && *base != 0 ? base : "/tmp");
+    snprintf(path, 256, "%s/plumb-report-XXXXXX",
+             base != NULL && *base != 0 ? base : "/tmp");
     return mkdtemp(path) != NULL;
 }
 
@@ -131,5 +135,5 @@ char *fixture_read(const char *path)
     size_t size;
 
     return plumb_file_read(path, (size_t)64 << 20, &data, &size, NULL) == PLUMB_OK ? data
-                                                                                  : NULL;
+                                                                                   : NULL;
 }
