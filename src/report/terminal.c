@@ -275,22 +275,35 @@ static void findings(page *p, const report_verdict *v)
     report_mask(&words, v);
     section(p, BOLD, "MASK", &words, 2);
     report_cost(&words, v);
-    section(p, BOLD, "COST", &words, 1);
+    section(p, BOLD, "COST", &words, 2);
 }
 
-/* What the runs showed, where no mechanism says it better. */
+static bool is_said_by_mask(const report_verdict *v, const json_t *statement)
+{
+    const char *text = json_string_value(json_object_get(statement, "text"));
+
+    return v->mask.has && v->mask.text != NULL && text != NULL &&
+           strcmp(text, v->mask.text) == 0;
+}
+
+/* What the runs showed last, where no mechanism says it better. */
 static void statements(page *p, const report_verdict *v)
 {
     const size_t count = json_array_size(v->statements);
     const size_t first = count > STATEMENTS ? count - STATEMENTS : 0;
+    const char *label = "FOUND";
 
     if (v->mechanism.has)
         return;
     for (size_t i = first; i < count; i++) {
+        const json_t *statement = json_array_get(v->statements, i);
         report_text words = {0};
 
-        report_statement(&words, json_array_get(v->statements, i));
-        section(p, BOLD, i == first ? "FOUND" : "", &words, 2);
+        if (is_said_by_mask(v, statement))
+            continue;
+        report_statement(&words, statement);
+        section(p, BOLD, label, &words, 2);
+        label = "";
     }
 }
 
@@ -303,7 +316,7 @@ static void limits(page *p, const report_verdict *v)
         report_text words = {0};
 
         report_add(&words, report_string_at(v->limits, i));
-        section(p, DIM, i == 0 ? "limits" : "", &words, 1);
+        section(p, DIM, i == 0 ? "limits" : "", &words, 2);
     }
     if (count > show) {
         report_text words = {0};
