@@ -51,6 +51,7 @@ static const char layout[] =
     "var(--hair);border-radius:12px}\n"
     ".facts dt{color:var(--soft);font-size:14px;line-height:1.83}\n"
     ".facts dd{margin:0;overflow-wrap:anywhere;max-width:76ch}\n"
+    ".facts .sites{columns:230px 3;max-width:none}\n"
     ".facts code{display:block;line-height:1.75}\n"
     "ul{margin:8px 0 0;padding-left:20px}li{margin:6px "
     "0;max-width:80ch;overflow-wrap:anywhere}\n"

@@ -6,8 +6,10 @@
 
 #include <math.h>
 
-/* Room above the failing run for the other one; bf16 would have 1e38. */
-enum { ROOM_ABOVE = 30 };
+/* Room above the failing run for the other one; bf16 would have 1e38.  Far from full, what matters
+ * is that it is far, also for a delayed scale that has no history yet.
+ */
+enum { ROOM_ABOVE = 30, FAR_FROM_FULL = 10000 };
 
 static void frame_headroom(const report_charts *c, report_frame *frame)
 {
@@ -25,7 +27,7 @@ static void frame_headroom(const report_charts *c, report_frame *frame)
         most = fmax(most, fmin(other_most, most * ROOM_ABOVE));
     }
     frame->least = fmax(least, 1e-12);
-    frame->most = fmin(most, 1e12);
+    frame->most = fmin(most, FAR_FROM_FULL);
     report_frame_pad(frame);
 }
 

@@ -134,7 +134,7 @@ static void sites(report_text *html, const report_verdict *v)
 
     if (count == 0)
         return;
-    report_add(html, "<dt>Where</dt><dd>");
+    report_add(html, "<dt>Where</dt><dd class=\"sites\">");
     for (size_t i = 0; i < count && i < SITES; i++) {
         report_add(html, "<code>");
         report_html(html, report_string_at(v->sites, i), 300);
@@ -256,6 +256,14 @@ static void site_section(report_text *html, const report_charts *c, report_text 
                "</section>\n");
 }
 
+static bool has_steps(const report_verdict *v)
+{
+    for (size_t i = 0; i < v->run_count; i++)
+        if (v->runs[i].last_step != REPORT_NONE && v->runs[i].last_step > 0)
+            return true;
+    return false;
+}
+
 /* Both sizes of both pictures: the wide ones first, since thinning for the narrow ones loses
  * points.
  */
@@ -289,7 +297,7 @@ static plumb_status drawn_sections(report_text *html, const char *study,
     status = draw_both(&charts, loss, site, why);
     if (status == PLUMB_OK && report_charts_has_loss(&charts))
         loss_section(html, &charts, loss);
-    else if (status == PLUMB_OK && v->run_count > 0)
+    else if (status == PLUMB_OK && has_steps(v))
         report_add(html,
                    "<section>\n<h2>Loss of the arms</h2>\n<p class=\"lead\">No picture: "
                    "the run directories are absent or cannot be read.</p>\n</section>\n");
@@ -305,11 +313,11 @@ static plumb_status drawn_sections(report_text *html, const char *study,
 
 static void timeline(report_text *html, const report_verdict *v)
 {
-    bool *shown = v->run_count > 0 ? calloc(v->run_count, sizeof *shown) : NULL;
+    bool *shown = has_steps(v) ? calloc(v->run_count, sizeof *shown) : NULL;
     report_text svg[2] = {{0}};
 
     if (shown == NULL) {
-        html->failed |= v->run_count > 0;
+        html->failed |= has_steps(v);
         return;
     }
     report_fold(v->runs, v->run_count, BARS, 0, shown);

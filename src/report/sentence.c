@@ -217,7 +217,8 @@ void report_cost(report_text *text, const report_verdict *v)
 {
     const double search = v->cost.search, proof = v->cost.proof;
 
-    if (!v->cost.has)
+    /* Before the failure is known there is no horizon to count in. */
+    if (!v->cost.has || v->cost.horizon_steps <= 0)
         return;
     if (!isnan(search) || !isnan(proof)) {
         report_fixed(text, (isnan(search) ? 0 : search) + (isnan(proof) ? 0 : proof), 1,

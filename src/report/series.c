@@ -1,6 +1,7 @@
 /* Numbers over steps.  Thinning never invents a point: what comes out went in. */
 #include "report/series.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,16 @@ static bool find_site(const plumb_samples *samples, const char *site, size_t *in
     return false;
 }
 
+/* Infinite headroom (amax 0) is far from full, not a failure: drawn at the upper edge.  Where
+ * values are not finite there is no headroom to speak of: a cross.
+ */
+static double headroom_of(const plumb_sample *sample)
+{
+    if (sample->nonfinite > 0)
+        return (double)NAN;
+    return sample->headroom > FLT_MAX ? (double)FLT_MAX : (double)sample->headroom;
+}
+
 static double part_of(uint64_t some, uint64_t total)
 {
     return total > 0 ? (double)some / (double)total : 0;
@@ -175,7 +186,7 @@ plumb_status report_series_site(const plumb_samples *samples, const char *site,
         if (s->site != index)
             continue;
         series->headroom.at[series->headroom.count++] =
-            (report_point){step, (double)s->headroom};
+            (report_point){step, headroom_of(s)};
         series->saturated.at[series->saturated.count++] =
             (report_point){step, part_of(s->saturated, s->total)};
         series->flushed.at[series->flushed.count++] =

@@ -129,9 +129,43 @@ static void edges(void)
     check_done("edges");
 }
 
+static void site(void)
+{
+    char name[] = "layer.0/x", *names[] = {name};
+    plumb_sample rows[] = {
+        {.step = 1, .headroom = 2, .total = 8, .saturated = 2, .flushed = 4},
+        {.step = 2, .headroom = INFINITY, .total = 8},
+        {.step = 3, .headroom = INFINITY, .total = 8, .nonfinite = 8},
+        {.step = 4, .headroom = 0},
+        {.step = 5, .site = 1, .headroom = 7, .total = 8},
+    };
+    const plumb_samples samples = {
+        .site_names = names, .site_count = 1, .at = rows, .count = 5};
+    report_site_series s;
+    plumb_error why;
+
+    CHECK_OK(report_series_site(&samples, "layer.0/x", &s, &why), why);
+    if (CHECK(s.headroom.count == 4, "%zu rows of the site", s.headroom.count)) {
+        CHECK(s.headroom.at[0].value == 2, "headroom %g", s.headroom.at[0].value);
+        CHECK(isfinite(s.headroom.at[1].value) && s.headroom.at[1].value > 1e38,
+              "an empty tensor is far from full, not %g", s.headroom.at[1].value);
+        CHECK(isnan(s.headroom.at[2].value), "values that are not finite: %g",
+              s.headroom.at[2].value);
+        CHECK(s.saturated.at[0].value == 0.25 && s.flushed.at[0].value == 0.5,
+              "parts %g, %g", s.saturated.at[0].value, s.flushed.at[0].value);
+        CHECK(s.saturated.at[3].value == 0, "part of nothing: %g", s.saturated.at[3].value);
+    }
+    report_site_series_free(&s);
+    CHECK_OK(report_series_site(&samples, "layer.9/x", &s, &why), why);
+    CHECK(s.headroom.count == 0, "rows of an unknown site");
+    report_site_series_free(&s);
+    check_done("a site's rows");
+}
+
 int main(void)
 {
     property();
+    site();
     edges();
     return check_exit();
 }
