@@ -88,6 +88,8 @@ plumb_status plumb_stage_plan(plumb_experiment *x, plumb_error *why)
         return status;
     char *words = plumb_shell_words(x->settings->command);
 
+    free(x->next);
+
     x->next = words == NULL ? NULL
                             : plumb_text("plumb diagnose --study %s -- %s",
                                          x->runner.directory, words);

@@ -2,7 +2,8 @@
 # diagnose.sh - faults planted in a trainer that shares no code with plumb are found: class,
 # site, fix; a global switch gives numerics without a class; a rate that is too high is not
 # numerics; a healthy run is healthy.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/outside/lib.sh
+. "${PLUMB_SOURCE_DIR:?}/tests/outside/lib.sh"
 
 ask frozen 1 python3 "$trainer" --fault frozen
 field frozen "v['verdict']" numerics

@@ -10,12 +10,12 @@ command -v python3 >/dev/null || {
     echo "1..0 # SKIP no python3"
     exit 77
 }
-trainer=$PLUMB_SOURCE_DIR/examples/outside/trainer.py
+export trainer="$PLUMB_SOURCE_DIR/examples/outside/trainer.py"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 number=0
 failures=0
-options=
+export options=
 
 result() { # 0|1 NAME
     number=$((number + 1))

@@ -1,7 +1,9 @@
 #!/bin/sh
 # misbehave.sh - commands that are no trainers, or bad ones: the right exit status, 3 for what
 # cannot be run as asked and 2 for what tells nothing, and a sentence that says why.
-. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2016 # the commands expand their own variables
+# shellcheck source=tests/outside/lib.sh
+. "${PLUMB_SOURCE_DIR:?}/tests/outside/lib.sh"
 
 ask missing 3 "$place/no-such-command"
 says missing "No such file or directory"
@@ -9,10 +11,10 @@ says missing "No such file or directory"
 ask usage 3 sh -c 'echo "no such data file" >&2; exit 3'
 says usage "no such data file"
 
-options="--silence 0.5 --grace 0.5"
+export options="--silence 0.5 --grace 0.5"
 ask hangs 2 sh -c 'sleep 60'
 says hangs "silent"
-options=
+export options=
 
 ask signal 2 sh -c 'kill -SEGV $$'
 says signal "signal 11"
