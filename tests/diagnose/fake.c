@@ -88,12 +88,12 @@ static const char *use_of(const plumb_rules *rules, int site)
     return use;
 }
 
-static bool healed(const fake *f, const plumb_rules *rules)
+static bool healed(const fake *f, unsigned culprits, const plumb_rules *rules)
 {
     for (int i = 0; i < FAKE_SITES; i++) {
         const char *use = use_of(rules, i);
 
-        if ((f->culprits >> i & 1) == 0)
+        if ((culprits >> i & 1) == 0)
             continue;
         if (use == NULL || !(strcmp(use, "bf16") == 0 ||
                              (f->current_heals && strcmp(use, "e4m3:current") == 0) ||
@@ -132,9 +132,13 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
     const uint64_t seed = arm->request->has_seed ? arm->request->seed : 1;
 
     if (f->fails_at == 0 || arm->request->lr_scale < f->rate_hides_below ||
-        (f->flaky && arm->repeat > 0) || (f->one_seed && seed != 1))
+        (f->flaky && arm->repeat > 0) || (f->never_returns && arm->repeat == 3) ||
+        (f->fails_when_repeated && arm->repeat == 0) || (f->one_seed && seed != 1))
         return 0;
-    if (!f->twin_fails && healed(f, f->deaf ? NULL : arm->rules))
+    const unsigned culprits =
+        seed != 1 && f->other_culprits != 0 ? f->other_culprits : f->culprits;
+
+    if (!f->twin_fails && healed(f, culprits, f->deaf ? NULL : arm->rules))
         return 0;
     return f->fails_at + (int64_t)seed + (f->deaf ? 0 : shift(f, arm->rules));
 }
@@ -143,6 +147,8 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
 {
     const int64_t stop = arm->request->stop_at, fails = failing_step(f, arm);
     const uint64_t print = f->deaf ? 7 : fingerprint(arm);
+    const bool searched =
+        arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
 
     history->at = calloc((size_t)stop + 1, sizeof *history->at);
     for (int64_t step = 1; step <= stop && step <= FAKE_STEPS && !f->silent; step++) {
@@ -152,7 +158,9 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
             (plumb_metrics){.step = step, .has_batch_hash = true, .has_state_hash = true};
         row->loss = 3 - (double)step / 200 + 1e-6 * (double)(print % 100);
         row->state_hash = print + (uint64_t)step;
-        row->batch_hash = (uint64_t)step + (f->confounded ? print : 0);
+        row->batch_hash = (uint64_t)step;
+        if (f->confounded || (f->arms_confounded && searched))
+            row->batch_hash += print;
         if (fails > 0 && step >= fails && f->gap > 0)
             row->loss += f->gap;
         else if (fails > 0 && step >= fails)

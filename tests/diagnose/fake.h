@@ -19,7 +19,11 @@ typedef struct fake {
     double rate_hides_below; /* a learning rate scale under which nothing fails */
     bool twin_fails, deaf, flaky, confounded, refuses, one_seed, silent, no_sites;
     bool without_lr_scale;
-    int64_t interrupt_after; /* runs; 0: never */
+    bool arms_confounded;     /* only arms of the search see other batches */
+    bool fails_when_repeated; /* the first run is healthy */
+    bool never_returns;       /* without the fix the failure does not come back */
+    unsigned other_culprits;  /* on other seeds than the first; 0: the same */
+    int64_t interrupt_after;  /* runs; 0: never */
     /* what came of it */
     int runs;
     char directory[64];

@@ -247,6 +247,62 @@ static void one_seed(void)
     finish(&f, v, "seeds on which nothing fails");
 }
 
+/* On seed 2 another site of the class is to blame: the site's fix is rejected, the class's holds. */
+static void other_seed(void)
+{
+    fake f = {.culprits = 1u << 3,
+              .other_culprits = 1u << 5,
+              .fails_at = 20,
+              .current_heals = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *fix = json_object_get(v, "fix"),
+                 *mechanism = json_object_get(v, "mechanism");
+
+    expect(v, "numerics", 1, "backward", "site");
+    CHECK(strcmp(text(fix, "text"), "class backward in bf16") == 0, "%s",
+          text(fix, "text"));
+    CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    CHECK(strcmp(text(mechanism, "name"), "stale scale") == 0, "%s",
+          text(mechanism, "name"));
+    CHECK(strcmp(text(mechanism, "level"), "compared") == 0,
+          "the mechanism is %s, and its change was rejected", text(mechanism, "level"));
+    finish(&f, v, "a fix that holds on one seed only");
+
+    fake none = {.culprits = 1u << 3, .other_culprits = 1u << 12, .fails_at = 20};
+
+    v = diagnose(&none, (plumb_diagnose_settings){.seeds = 1});
+    CHECK(fix_number(v, "held") <= fix_number(v, "of"), "held more than there were");
+    finish(&none, v, "seeds that need something else");
+}
+
+static void no_return(void)
+{
+    fake f = {
+        .culprits = 1u << 3, .fails_at = 20, .current_heals = true, .never_returns = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *fix = json_object_get(v, "fix"),
+                 *mechanism = json_object_get(v, "mechanism");
+
+    expect(v, "numerics", 1, "backward", "site");
+    CHECK(json_is_null(json_object_get(fix, "returned_at")), "it returned");
+    CHECK(strcmp(text(fix, "level"), "compared") == 0, "fix %s", text(fix, "level"));
+    CHECK(strcmp(text(mechanism, "level"), "compared") == 0, "mechanism %s",
+          text(mechanism, "level"));
+    CHECK(mentions(v, "limits", "not proved"), "not said that the cause is not proved");
+    CHECK(!mentions(v, "statements", "caused"), "something is called caused");
+    finish(&f, v, "a failure that does not come back");
+}
+
+static void confounded_arms(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .arms_confounded = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    expect(v, "numerics", 1, "", "all classes");
+    CHECK(mentions(v, "limits", "other batches"), "not said that the batches differ");
+    finish(&f, v, "arms on other batches count for nothing");
+}
+
 static void no_sites(void)
 {
     fake f = {.culprits = 1u << 3, .fails_at = 20, .no_sites = true};
@@ -293,7 +349,16 @@ static void cannot_tell(void)
          {.culprits = 8, .fails_at = 20, .flaky = true},
          "not reproducible",
          2},
-        {"refuses", "no ?[31m data", {.refuses = true}, "cannot tell", 3},
+        {"refuses",
+         "cannot do as asked: no ?[31m data",
+         {.refuses = true},
+         "cannot tell",
+         3},
+        {"fails when repeated",
+         "two results",
+         {.culprits = 8, .fails_at = 20, .fails_when_repeated = true},
+         "not reproducible",
+         2},
         {"logs nothing", "logged no step", {.silent = true}, "cannot tell", 2},
         {"interrupted in the look",
          "Interrupted",
@@ -340,6 +405,9 @@ int main(void)
     gap_only();
     masks();
     one_seed();
+    other_seed();
+    no_return();
+    confounded_arms();
     no_sites();
     not_numerics();
     cannot_tell();

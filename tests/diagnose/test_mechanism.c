@@ -34,6 +34,7 @@ static void trials(void)
     trial(delayed, "bf16", -1);
     trial(delayed, "fp32", -1);
     trial(delayed, "e5m2:current", -1);
+    trial(delayed, "e5m2:saturate", -1);
     trial(delayed, "e4m3:delayed:history=1:saturate", -1);
     trial("e5m2:current", "e4m3", -1);
     trial("e4m3:current", "e4m3:overflow", -1);
