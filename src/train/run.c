@@ -134,7 +134,6 @@ static plumb_status one_step(trainer *t, step_result *r, plumb_error *why)
     plumb_status status;
 
     *r = (step_result){0};
-    faults_between(&t->faults, t->step, &t->sites, t->states);
     batch_fill(t, step, &r->batch_hash);
     sensors_begin(t, step);
     status = gradient_step(t, step, r, why);
@@ -144,6 +143,7 @@ static plumb_status one_step(trainer *t, step_result *r, plumb_error *why)
         return status;
     state_update_scales(t);
     t->step = step;
+    faults_between(&t->faults, t->step, &t->sites, t->states);
     status = log_step(t, r, seconds_now() - begin, why);
     if (status == PLUMB_OK)
         status = sensors_end(t, step, why);
@@ -212,8 +212,10 @@ static plumb_status run(trainer *t, plumb_error *why)
             status = resume(t, why);
         if (status == PLUMB_OK)
             status = check_start(t, why);
-        if (status == PLUMB_OK)
+        if (status == PLUMB_OK) {
+            faults_between(&t->faults, t->step, &t->sites, t->states);
             status = steps(t, &reason, why);
+        }
         ended = sensors_flush(t, &ending);
         if (status == PLUMB_OK && ended != PLUMB_OK)
             status = plumb_fail(why, ended, "%s", ending.message);

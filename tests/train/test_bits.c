@@ -95,7 +95,8 @@ static void instruction_sets(void)
     check_done("instruction sets");
 }
 
-static void resume(void)
+/* path: a run file with what delayed scaling alone does not have, or NULL. */
+static void resume(const char *path, const char *what)
 {
     test_run whole = test_request(), rest = test_request();
     json_t *events = NULL;
@@ -104,7 +105,7 @@ static void resume(void)
     whole.request.checkpoint_count = 1;
     whole.request.checkpoint_at = calloc(1, sizeof(int64_t));
     whole.request.checkpoint_at[0] = 3;
-    test_go(&whole, NULL, delayed);
+    test_go(&whole, path, delayed);
     CHECK(plumb_events_read(whole.dir, &events, &bad, NULL) == PLUMB_OK, "no events");
     json_t *event = test_event(events, "checkpoint");
     const char *ref = json_string_value(json_object_get(event, "ref"));
@@ -113,7 +114,7 @@ static void resume(void)
         CHECK(json_integer_value(json_object_get(event, "step")) == 3, "not of step 3");
         CHECK(json_integer_value(json_object_get(event, "bytes")) > 1000, "no size");
         rest.request.start = strdup(ref);
-        test_go(&rest, NULL, delayed);
+        test_go(&rest, path, delayed);
         CHECK(rest.history.count == 5 && rest.history.at[0].step == 4,
               "%s: %zu steps from %lld", rest.said, rest.history.count,
               rest.history.count > 0 ? (long long)rest.history.at[0].step : -1);
@@ -123,7 +124,19 @@ static void resume(void)
     json_decref(events);
     test_free(&whole);
     test_free(&rest);
-    check_done("stop and resume");
+    check_done(what);
+}
+
+/* A planted fault must not see where a run was cut: what it keeps lies in the checkpoint. */
+static void resume_with_fault(void)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/frozen.yaml", test_root);
+    test_write(path,
+               "faults:\n  - {kind: frozen-scale, sites: \"*/fprop/x\", from: 2}\n"
+               "  - {kind: scale-factor, sites: \"*/dgrad/dy\", from: 2, factor: 4}\n");
+    resume(path, "stop and resume with planted faults");
 }
 
 static void micro_order(void)
@@ -208,7 +221,8 @@ int main(int argc, char **argv)
     repeats();
     sensors();
     instruction_sets();
-    resume();
+    resume(NULL, "stop and resume");
+    resume_with_fault();
     micro_order();
     golden(false);
     test_end();
