@@ -193,7 +193,7 @@ void report_fix(report_text *text, const report_verdict *v)
         report_add(text, "past step ");
         add_step(text, v->fix.past_step);
     }
-    if (v->fix.returned_at != REPORT_NONE && v->fix.returned_at > 0) {
+    if (v->fix.returned_at > 0) {
         separate(text, start, "; ");
         report_add(text, "without it the failure returns at step ");
         add_step(text, v->fix.returned_at);

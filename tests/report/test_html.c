@@ -111,6 +111,7 @@ static void whole_page(const char *study)
                                          "saturated, own run",
                                          "fails at 22",
                                          "moved at 9",
+                                         "<b>with the fix</b> the fix, from the start",
                                          "Content-Security-Policy",
                                          "plumb train demo.yaml",
                                          "What this does not claim"};

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "fixture.h"
+#include "report/fold.h"
 
 #include <stdlib.h>
 
@@ -164,6 +165,8 @@ static void members(void)
 
         CHECK(text != NULL && count_lines(text) >= 1 && count_lines(text) < 12,
               "%s: %s:\n%s", odd[i], why.message, text);
+        CHECK(text == NULL || (strstr(text, "MASK") == NULL && strstr(text, "FIX") == NULL),
+              "%s says something:\n%s", odd[i], text);
         free(text);
         json_decref(verdict);
     }
@@ -204,6 +207,35 @@ static void hostile_text(void)
     }
     json_decref(verdict);
     check_done("hostile text");
+}
+
+static void folds_to(const report_run *runs, size_t count, const char *want)
+{
+    const bool shown[8] = {false};
+    report_text words = {0};
+
+    report_folded_words(&words, runs, shown, 0, count);
+    CHECK(strcmp(words.at, want) == 0, "'%s', want '%s'", words.at, want);
+    report_text_free(&words);
+}
+
+static void folding(void)
+{
+    const report_run arms[] = {{.phase = "layer", .outcome = REPORT_FAILED},
+                               {.phase = "class", .outcome = REPORT_FAILED},
+                               {.phase = "layer", .outcome = REPORT_HELD},
+                               {.phase = "operand", .outcome = REPORT_HELD},
+                               {.phase = "proof", .outcome = REPORT_HELD},
+                               {.phase = "band", .outcome = REPORT_BROKEN}};
+
+    folds_to(arms, 2, "2 more arms, none heals");
+    folds_to(arms, 1, "1 more arm, does not heal");
+    folds_to(arms, 3, "3 more arms: 1 heal, 2 fail");
+    folds_to(arms + 2, 2, "2 more arms, all heal");
+    folds_to(arms + 4, 1, "1 more run, holds");
+    folds_to(arms + 3, 2, "2 more runs, all hold");
+    folds_to(arms, 6, "6 more runs: 3 hold, 2 fail, 1 without a result");
+    check_done("what is said of folded runs");
 }
 
 static json_t *huge_verdict(size_t runs)
@@ -317,6 +349,7 @@ int main(int count, char **arguments)
     goldens(count > 1 && strcmp(arguments[1], "--write") == 0);
     members();
     hostile_text();
+    folding();
     many_runs();
     colours();
     streams();

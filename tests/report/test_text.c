@@ -147,6 +147,9 @@ static void cutting(void)
     becomes("\xe2\x80\x9cx\xe2\x80\x9d \xe2\x80\x93 y", 20, REPORT_CUT_END, true,
             "\"x\" - y");
     becomes("\xe6\xbc\xa2\xe5\xad\x97", 3, REPORT_CUT_END, false, "...");
+    becomes("\xc3(", 20, REPORT_CUT_END, true, "?(");
+    becomes("\xe2\x82", 20, REPORT_CUT_END, true, "??");
+    becomes("\xe0\x80\xaf", 20, REPORT_CUT_END, true, "???");
     becomes(NULL, 9, REPORT_CUT_END, false, "");
     CHECK(report_columns("\xe6\xbc\xa2") == 2, "a wide character is two columns");
     CHECK(report_line_break("one two", 5) == 3, "break at the space");
