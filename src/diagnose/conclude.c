@@ -140,9 +140,24 @@ static void where(const plumb_experiment *x, char *text, size_t size)
         snprintf(text, size, "class %s, %s", plumb_class_name(x->classes[0]), what);
 }
 
+/* The fix in few words, where the place has just been named. */
+static void brief_fix(const plumb_experiment *x, char *text, size_t size)
+{
+    const json_t *rule = json_array_get(x->fix.rules, 0);
+    const size_t sites = json_array_size(json_object_get(rule, "sites"));
+    char use[PLUMB_SPEC_TEXT];
+
+    if (json_array_size(x->fix.rules) != 1 || sites != x->culprits.count || sites == 0) {
+        snprintf(text, size, "%s", x->fix.text);
+        return;
+    }
+    plumb_printable(json_string_value(json_object_get(rule, "use")), use, sizeof use);
+    snprintf(text, size, "%s there", use);
+}
+
 plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why)
 {
-    char place[300];
+    char place[300], brief[400];
     const plumb_record *record = fixed_record(x);
     const plumb_fix *f = &x->fix;
 
@@ -171,11 +186,12 @@ plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why)
         return status;
     const bool named =
         x->mechanism.name != NULL && strcmp(x->mechanism.name, "not isolated") != 0;
-
+    brief_fix(x, brief, sizeof brief);
     return plumb_settle(
         x, "numerics", 1,
-        "The FP8 arithmetic, in %s%s%s. %s holds past step %lld on %d of %d seed%s%s.",
-        place, named ? ": " : "", named ? x->mechanism.name : "", f->text,
+        "The FP8 arithmetic, in %s%s%s. With %s the run holds past step %lld on "
+        "%d of %d seed%s%s.",
+        place, named ? ": " : "", named ? x->mechanism.name : "", brief,
         (long long)f->past_step, f->held, f->of, f->of == 1 ? "" : "s",
-        f->returned_at > 0 ? "; taken back, the failure returns" : "");
+        f->returned_at > 0 ? "; without, it fails again" : "");
 }
