@@ -167,6 +167,12 @@ void plumb_set_describe(const plumb_experiment *x, const plumb_set *set, char *t
 void plumb_mark_sites(const plumb_experiment *x, const plumb_samples *samples,
                       const plumb_set *set, bool *marks);
 
+/* --- trials.c ------------------------------------------------------------------------ */
+
+/* The use that a trial's rules ask for; they may differ between sites, then the first. */
+void plumb_trial_use(const plumb_experiment *x, plumb_trial trial,
+                     char use[PLUMB_SPEC_TEXT]);
+
 /* --- verdict.c: sentences and the document ------------------------------------------ */
 
 plumb_status plumb_state(plumb_experiment *x, const char *level, const char *format, ...)

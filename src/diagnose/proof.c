@@ -313,15 +313,6 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
 
 /* --- candidates, the least change first ------------------------------------------------------ */
 
-/* The use that a trial's rules ask for; they may differ between sites, then the first. */
-static void trial_use(const plumb_experiment *x, plumb_trial trial,
-                      char use[PLUMB_SPEC_TEXT])
-{
-    const json_t *rule = json_array_get(x->trial_rules[trial], 0);
-
-    plumb_printable(json_string_value(json_object_get(rule, "use")), use, PLUMB_SPEC_TEXT);
-}
-
 static plumb_status prove_trials(plumb_experiment *x, const char *what, plumb_error *why)
 {
     plumb_status status = PLUMB_OK;
@@ -331,7 +322,7 @@ static plumb_status prove_trials(plumb_experiment *x, const char *what, plumb_er
 
         if (x->trials.result[t] != PLUMB_TRIAL_HEALED)
             continue;
-        trial_use(x, (plumb_trial)t, use);
+        plumb_trial_use(x, (plumb_trial)t, use);
         snprintf(text, sizeof text, "%s as %s (%s)", what, use,
                  plumb_trial_text((plumb_trial)t));
         status = prove(x, x->trial_rules[t], text, why);

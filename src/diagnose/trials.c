@@ -64,12 +64,20 @@ static plumb_status read_story(plumb_experiment *x, plumb_error *why)
     return status;
 }
 
+void plumb_trial_use(const plumb_experiment *x, plumb_trial trial,
+                     char use[PLUMB_SPEC_TEXT])
+{
+    const json_t *rule = json_array_get(x->trial_rules[trial], 0);
+
+    plumb_printable(json_string_value(json_object_get(rule, "use")), use, PLUMB_SPEC_TEXT);
+}
+
 static plumb_status try_all(plumb_experiment *x, plumb_error *why)
 {
     plumb_status status = PLUMB_OK;
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK; t++) {
-        char what[120], label[240];
+        char what[120], use[PLUMB_SPEC_TEXT], label[240];
         bool heals;
         json_t *rules = rules_for(x, (plumb_trial)t);
 
@@ -77,11 +85,13 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
             continue;
         x->trial_rules[t] = rules;
         plumb_set_describe(x, &x->culprits, what, sizeof what);
-        snprintf(label, sizeof label, "%s in %s", what, plumb_trial_text((plumb_trial)t));
+        plumb_trial_use(x, (plumb_trial)t, use);
+        snprintf(label, sizeof label, "%s as %s", what, use);
         status = plumb_ask_arm(x, "mechanism", label, rules, &heals, NULL, why);
         x->trials.result[t] = heals ? PLUMB_TRIAL_HEALED : PLUMB_TRIAL_FAILED;
         if (status == PLUMB_OK)
-            status = plumb_state(x, "compared", "%s %s.", label,
+            status = plumb_state(x, "compared", "%s (%s) %s.", label,
+                                 plumb_trial_text((plumb_trial)t),
                                  heals ? "heals" : "does not heal");
     }
     return status;

@@ -130,7 +130,7 @@ static void headline(page *p, const report_verdict *v)
     report_text words = {0};
 
     report_headline(&words, v);
-    wrap(p, style_of_exit(v), words.at, 0, 2);
+    wrap(p, style_of_exit(v), words.at, 0, 3);
     p->text.failed |= words.failed;
     report_text_free(&words);
     newline(p);
