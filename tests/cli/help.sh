@@ -34,7 +34,7 @@ for verb in $verbs; do
     # complaint comes than about the value or the rest of the line.
     options=$(sed -n 's/^  \(-., \)\{0,1\}\(--[a-z-]*\).*/\2/p' "$place/long")
     for option in $options; do
-        "$PLUMB" "$verb" "$option" --help >"$place/out" 2>"$place/err"
+        "$PLUMB" "$verb" "$option" 0 --help >"$place/out" 2>"$place/err"
         if grep -q "unknown option" "$place/err"; then
             result 1 "$verb $option is offered but unknown"
         else
