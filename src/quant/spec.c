@@ -1,3 +1,6 @@
+/* What a spec is before and after its text: which formats are scaled, the defaults, the normal
+ * form in which two specs that mean the same are equal, and which values are allowed.
+ */
 #include "quant/spec.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* The oracle of oracle.h: sums and products in 128-bit integers, rounded once at the end. */
 #include "oracle.h"
 
 #include <math.h>

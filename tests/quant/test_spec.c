@@ -131,6 +131,13 @@ static void meaning(void)
     want.rule = PLUMB_SCALE_NONE;
     expect("e4m3:none", &own, want);
     expect("e4m3", &(plumb_spec){.format = PLUMB_BF16, .margin = 9}, plain);
+    own = plain;
+    own.divide = true;
+    own.amax_floor = 1;
+    want = plain;
+    want.rule = PLUMB_SCALE_STATIC;
+    want.static_scale = 2;
+    expect("e4m3:static=2", &own, want);
     expect("bf16", &own, (plumb_spec){.format = PLUMB_BF16, .static_scale = 1});
     check_done("defaults and inheritance");
 }
@@ -190,53 +197,54 @@ static void equality(void)
     check_done("equality");
 }
 
+static const char *const bad[] = {
+    "",
+    ":",
+    "e4m3:",
+    "e4m3::tensor",
+    "E4M3",
+    "e4m4",
+    "fp8",
+    "bf16:tensor",
+    "fp32:",
+    "e4m3:tensors",
+    "e4m3:Tensor",
+    "e4m3:history",
+    "e4m3:delayed:history=",
+    "e4m3:delayed:history=0",
+    "e4m3:delayed:history=1025",
+    "e4m3:delayed:history=-1",
+    "e4m3:delayed:history=1x",
+    "e4m3:delayed:history=00016",
+    "e4m3:margin=33",
+    "e4m3:static=",
+    "e4m3:static=0",
+    "e4m3:static=-1",
+    "e4m3:static=nan",
+    "e4m3:static=inf",
+    "e4m3:static=1e39",
+    "e4m3:static=1e-39",
+    "e4m3:static=1,5",
+    "e4m3:static=1e",
+    "e4m3:static=.",
+    "e4m3:static=0x10",
+    "e4m3:static=1 ",
+    "e4m3:static=1:current",
+    "e4m3:tensor:tensor",
+    "e4m3:saturate:overflow",
+    "e4m3:1x128:delayed",
+    "e4m3:delayed:divide",
+    "e4m3:history=8",
+    "e4m3:static=2:margin=1",
+    "e4m3:none:pow2",
+    "e4m3:floor=-1",
+    "e4m3 ",
+    " e4m3",
+    "e4m3:static=1234567890123456",
+};
+
 static void refusals(void)
 {
-    static const char *const bad[] = {
-        "",
-        ":",
-        "e4m3:",
-        "e4m3::tensor",
-        "E4M3",
-        "e4m4",
-        "fp8",
-        "bf16:tensor",
-        "fp32:",
-        "e4m3:tensors",
-        "e4m3:Tensor",
-        "e4m3:history",
-        "e4m3:delayed:history=",
-        "e4m3:delayed:history=0",
-        "e4m3:delayed:history=1025",
-        "e4m3:delayed:history=-1",
-        "e4m3:delayed:history=1x",
-        "e4m3:delayed:history=00016",
-        "e4m3:margin=33",
-        "e4m3:static=",
-        "e4m3:static=0",
-        "e4m3:static=-1",
-        "e4m3:static=nan",
-        "e4m3:static=inf",
-        "e4m3:static=1e39",
-        "e4m3:static=1e-39",
-        "e4m3:static=1,5",
-        "e4m3:static=1e",
-        "e4m3:static=.",
-        "e4m3:static=0x10",
-        "e4m3:static=1 ",
-        "e4m3:static=1:current",
-        "e4m3:tensor:tensor",
-        "e4m3:saturate:overflow",
-        "e4m3:1x128:delayed",
-        "e4m3:delayed:divide",
-        "e4m3:history=8",
-        "e4m3:static=2:margin=1",
-        "e4m3:none:pow2",
-        "e4m3:floor=-1",
-        "e4m3 ",
-        " e4m3",
-        "e4m3:static=1234567890123456",
-    };
     char longer[2 * PLUMB_SPEC_TEXT];
     plumb_spec spec;
 
