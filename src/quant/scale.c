@@ -95,12 +95,9 @@ void plumb_scale_state_init(plumb_scale_state *state)
     state->pending = -1;
 }
 
-/* The state may come from a damaged checkpoint. */
-static int valid_count(const plumb_scale_state *state)
+static int clamp(int x, int least, int most)
 {
-    if (state->count < 0)
-        return 0;
-    return state->count < PLUMB_MAX_HISTORY ? state->count : PLUMB_MAX_HISTORY;
+    return x < least ? least : x > most ? most : x;
 }
 
 static float window_maximum(const plumb_scale_state *state)
@@ -117,13 +114,12 @@ static float window_maximum(const plumb_scale_state *state)
 void plumb_scale_state_update(plumb_scale_state *state, const plumb_spec *spec)
 {
     const float newest = state->pending;
-    int kept = valid_count(state);
+    const int window = clamp(spec->history, 1, PLUMB_MAX_HISTORY);
+    const int kept = clamp(state->count, 0, window - 1); /* of a damaged checkpoint, too */
 
     state->pending = -1;
     if (!(newest > 0))
         return;
-    if (kept >= spec->history)
-        kept = spec->history - 1;
     memmove(state->history + 1, state->history, (size_t)kept * sizeof *state->history);
     state->history[0] = newest;
     state->count = kept + 1;

@@ -162,6 +162,23 @@ static void damaged_state(void)
               state.count);
         CHECK(state.scale == 64, "scale %g", (double)state.scale);
     }
+    static const int windows[] = {0, -3, PLUMB_MAX_HISTORY + 1, 2147483647};
+    struct {
+        plumb_scale_state state;
+        float after;
+    } kept;
+
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        plumb_spec odd = spec;
+
+        plumb_scale_state_init(&kept.state);
+        odd.history = windows[i];
+        kept.state.count = PLUMB_MAX_HISTORY;
+        kept.state.pending = 7;
+        kept.after = 12345;
+        plumb_scale_state_update(&kept.state, &odd);
+        CHECK(kept.state.scale == 64 && kept.after == 12345, "a window of %d", windows[i]);
+    }
     check_done("a damaged state");
 }
 
