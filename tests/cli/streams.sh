@@ -22,6 +22,9 @@ closed() {
 full() {
     "$@" >/dev/full
 }
+no_errors() {
+    "$@" 2>&-
+}
 no_streams() {
     "$@" <&- >&- 2>&-
 }
@@ -45,6 +48,15 @@ fi
 try "all streams closed" 3 no_streams "$PLUMB" report study
 cmp -s study/verdict.json verdict.json
 result $? "no output ran into a file of the study"
+# Progress goes to standard error while the study's files are open.
+try "a command that is no trainer" 2 "$PLUMB" diagnose --study other -- false
+question=$(sed -n 2p err)
+[ -n "$question" ]
+result $? "progress without a terminal is lines: $question"
+rm -rf other
+try "closed standard error" 2 no_errors "$PLUMB" diagnose --study other -- false
+! grep -r -q -F -e "$question" other
+result $? "no progress ran into a file of the study"
 if [ -r /usr/share/wordnet/data.noun ]; then
     try "a reader that leaves" 0 head_of "$PLUMB" text
     [ ! -s err ]

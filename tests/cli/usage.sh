@@ -29,6 +29,8 @@ wrong "negative seed" "allowed: a whole number, 0 to" "$PLUMB" diagnose --seed -
 wrong "seed past 64 bits" "--seed is" "$PLUMB" diagnose --seed 18446744073709551616 -- true
 wrong "not a number" "allowed: a number, 0 to 100" "$PLUMB" diagnose --band nan -- true
 wrong "infinity" "--band is 'inf'" "$PLUMB" diagnose --band inf -- true
+wrong "number above its range" "--band is '101'" "$PLUMB" diagnose --band 101 -- true
+wrong "number below its range" "--lr-scale is '0'" "$PLUMB" diagnose --lr-scale 0 -- true
 wrong "hexadecimal" "--band is '0x1'" "$PLUMB" diagnose --band 0x1 -- true
 wrong "empty number" "--band is ''" "$PLUMB" diagnose --band= -- true
 wrong "flag with a value" "--plan takes no value" "$PLUMB" diagnose --plan=yes -- true
