@@ -25,14 +25,21 @@
 extern "C" {
 #endif
 
+/* Told of each step after it was logged, for a terminal.  last: the step that the run goes to;
+ * run_dir: where it is written.  Must not change anything of the run.
+ */
+typedef void plumb_train_watch(void *context, const plumb_metrics *metrics, int64_t last,
+                               const char *run_dir);
+
 /* Runs one training run described by the YAML file at path (NULL: defaults only) and `key=value`
  * overrides, under the request of the environment (plumb/log.h).  Without a request the run is
  * written to settings key `out`.  Returns the process exit status of the contract: 0 when it ended
  * as asked (also when the loss became non-finite: end.json says so), 1 on an error of its own, 3
- * when it cannot be done as asked or the input is bad; *why then has the sentence.
+ * when it cannot be done as asked or the input is bad; *why then has the sentence.  watch may be
+ * NULL.
  */
 int plumb_train_main(const char *path, const char *const *overrides, size_t override_count,
-                     plumb_error *why);
+                     plumb_train_watch *watch, void *context, plumb_error *why);
 
 /* The settings of a run file, for `plumb train --help` and the docs; free(). */
 char *plumb_train_describe(void);

@@ -32,8 +32,67 @@ static int print_settings(void)
     return CLI_HEALTHY;
 }
 
+/* --- what a person sees ---------------------------------------------------------------- */
+
+/* A run so far: enough for a line while it goes on and a summary at its end. */
+typedef struct spectator {
+    cli_progress progress;
+    char run_dir[4096];
+    double first_loss, last_loss, seconds, shown_at;
+    int64_t first_step, last_step, tokens;
+} spectator;
+
+static void rewrite_line(spectator *s, const plumb_metrics *m, int64_t last)
+{
+    char line[160];
+    const double each = s->seconds / (double)(m->step - s->first_step + 1);
+
+    if (!s->progress.terminal || s->seconds < s->shown_at + 0.25)
+        return;
+    s->shown_at = s->seconds;
+    plumb_print(line, sizeof line, "  step %lld of %lld  loss %.3f  about %.0f s left",
+                (long long)m->step, (long long)last, m->loss,
+                each * (double)(last - m->step));
+    cli_progress_clear(&s->progress);
+    cli_print_clean(s->progress.out, line);
+    s->progress.open = true;
+    fflush(s->progress.out);
+}
+
+static void look_on(void *context, const plumb_metrics *m, int64_t last,
+                    const char *run_dir)
+{
+    spectator *s = context;
+
+    if (s->first_step == 0) {
+        s->first_step = m->step;
+        s->first_loss = m->loss;
+        plumb_print(s->run_dir, sizeof s->run_dir, "%s", run_dir);
+    }
+    s->last_step = m->step;
+    s->last_loss = m->loss;
+    s->tokens += m->tokens;
+    s->seconds += m->seconds;
+    rewrite_line(s, m, last);
+}
+
+static void summarise(spectator *s)
+{
+    cli_progress_clear(&s->progress);
+    if (s->first_step == 0)
+        return;
+    printf("steps %lld to %lld: loss %.4f to %.4f; %lld tokens in %.1f s, %.0f a second\n",
+           (long long)s->first_step, (long long)s->last_step, s->first_loss, s->last_loss,
+           (long long)s->tokens, s->seconds,
+           s->seconds > 0 ? (double)s->tokens / s->seconds : 0);
+    fputs("run: ", stdout);
+    cli_print_clean(stdout, s->run_dir);
+    fputc('\n', stdout);
+}
+
 static int train(const values *given, const char *path)
 {
+    spectator s = {.progress = cli_progress_for(false), .shown_at = -1};
     const size_t count = given->set.count + (given->out != NULL);
     const char **overrides = calloc(count + 1, sizeof *overrides);
     char out[4096 + 8];
@@ -47,8 +106,9 @@ static int train(const values *given, const char *path)
         plumb_print(out, sizeof out, "out=%s", given->out);
         overrides[given->set.count] = out;
     }
-    const int code = plumb_train_main(path, overrides, count, &why);
+    const int code = plumb_train_main(path, overrides, count, look_on, &s, &why);
 
+    summarise(&s);
     if (code != 0 && why.message[0] != 0)
         cli_complain("%s", why.message);
     free(overrides);

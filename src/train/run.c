@@ -88,6 +88,11 @@ static plumb_status resume(trainer *t, plumb_error *why)
 
 /* --- stepping --------------------------------------------------------------------------- */
 
+static int64_t last_step(const trainer *t)
+{
+    return t->request.stop_at >= 0 ? t->request.stop_at : t->settings.steps;
+}
+
 static plumb_status log_step(trainer *t, const step_result *r, double seconds,
                              plumb_error *why)
 {
@@ -111,7 +116,11 @@ static plumb_status log_step(trainer *t, const step_result *r, double seconds,
 
     plumb_print(line.grad_norm_max_tensor, sizeof line.grad_norm_max_tensor, "%s",
                 t->parameters[r->grad_norm_max_parameter].name);
-    return plumb_run_step(t->run, &line, why);
+    const plumb_status status = plumb_run_step(t->run, &line, why);
+
+    if (status == PLUMB_OK && t->watch != NULL)
+        t->watch(t->watch_context, &line, last_step(t), t->run_dir);
+    return status;
 }
 
 static bool checkpoint_is_due(const trainer *t)
@@ -153,7 +162,7 @@ static plumb_status one_step(trainer *t, step_result *r, plumb_error *why)
 /* Steps until there is a reason to end. */
 static plumb_status steps(trainer *t, const char **reason, plumb_error *why)
 {
-    const int64_t last = t->request.stop_at >= 0 ? t->request.stop_at : t->settings.steps;
+    const int64_t last = last_step(t);
     bool first = true;
 
     *reason = "reached";
@@ -278,7 +287,7 @@ static plumb_status train(trainer *t, const char *path, const char *const *overr
 }
 
 int plumb_train_main(const char *path, const char *const *overrides, size_t override_count,
-                     plumb_error *why)
+                     plumb_train_watch *watch, void *context, plumb_error *why)
 {
     const struct sigaction action = {.sa_handler = on_signal};
     struct sigaction old_term, old_int;
@@ -292,6 +301,8 @@ int plumb_train_main(const char *path, const char *const *overrides, size_t over
     sigaction(SIGTERM, &action, &old_term);
     sigaction(SIGINT, &action, &old_int);
     plumb_request_init(&t->request);
+    t->watch = watch;
+    t->watch_context = context;
     status = train(t, path, overrides, override_count, why);
     sigaction(SIGTERM, &old_term, NULL);
     sigaction(SIGINT, &old_int, NULL);

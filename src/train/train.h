@@ -130,6 +130,8 @@ typedef struct trainer {
     plumb_rules policy;
     site_table sites;
     faults faults;
+    plumb_train_watch *watch; /* NULL: nobody looks on */
+    void *watch_context;
     char config_hash[17];
 
     plumb_parameter *parameters;

@@ -102,7 +102,7 @@ static inline void test_child(test_run *r, const char *path, const char *more, i
     strcat(absolute, "/");
     strcat(absolute, r->dir);
     setenv("PLUMB_RUN_DIR", absolute, 1);
-    const int status = plumb_train_main(path, settings, count, &why);
+    const int status = plumb_train_main(path, settings, count, NULL, NULL, &why);
 
     if (write(said, why.message, strlen(why.message)) < 0)
         _exit(99);

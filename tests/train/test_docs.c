@@ -19,7 +19,7 @@ static void run_block(const char *text, size_t size, int number)
     CHECK(plumb_request_write(&r.request, NULL) == PLUMB_OK, "no request");
     r.request.run_dir = NULL;
     setenv("PLUMB_RUN_DIR", r.dir, 1);
-    const int status = plumb_train_main(path, settings, 1, &why);
+    const int status = plumb_train_main(path, settings, 1, NULL, NULL, &why);
 
     plumb_history_refresh(r.dir, &r.history, true, NULL);
     CHECK(status == 0 && r.history.count == 3, "block %d gives %d after %zu steps: %s",

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
         plumb_cpu_limit(mask);
     const int status =
         plumb_train_main(strcmp(argv[1], "-") == 0 ? NULL : argv[1],
-                         (const char *const *)argv + 2, (size_t)argc - 2, &why);
+                         (const char *const *)argv + 2, (size_t)argc - 2, NULL, NULL, &why);
 
     if (status != 0)
         fprintf(stderr, "%s\n", why.message);

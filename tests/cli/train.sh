@@ -1,0 +1,32 @@
+#!/bin/sh
+# What a person sees of `plumb train`: one summary on standard output, errors as one sentence.
+# shellcheck source=tests/cli/lib.sh
+. "${PLUMB_SOURCE_DIR:?}/tests/cli/lib.sh"
+
+i=0
+while [ "$i" -lt 400 ]; do
+    echo "line $i of a text that is long enough to learn a little from"
+    i=$((i + 1))
+done >text
+cat >run.yaml <<'END'
+data: text
+model: {layers: 1, width: 32, heads: 2, ff: 40, context: 16}
+batch: {sequences: 4}
+optimizer: {steps: 5, warmup: 2}
+END
+
+try train 0 "$PLUMB" train run.yaml --out first
+shows train 'steps 1 to 5: loss '
+shows train '; 320 tokens in '
+shows train 'run: first'
+[ ! -s err ]
+result $? "nothing on standard error when that is no terminal"
+[ "$(wc -l <first/metrics.jsonl)" -eq 5 ]
+result $? "five lines of metrics"
+try 'the same directory again' 3 "$PLUMB" train run.yaml --out first
+says 'the same directory again' 'first already holds a run'
+[ ! -s out ]
+result $? "no summary of a run that did not begin"
+try 'an unknown key' 3 "$PLUMB" train run.yaml --set model.widht=8 --out second
+says 'an unknown key' "did you mean 'model.width'"
+finish
