@@ -23,7 +23,8 @@ if [ "${1:-}" = --write ]; then
         -e "s|$place/study|plumb-out/study-frozen-scale|g" "$place/out" >"$place/block"
     awk -v block="$place/block" '
         /^<!-- plumb demo -->$/ { print; getline; print; waiting = 1
-            while ((getline line < block) > 0) print line }
+            while ((getline line < block) > 0) print line
+            next }
         waiting && /^```$/ { waiting = 0 }
         !waiting && !/^<!-- plumb demo -->$/ { print }' "$readme" >"$place/new" &&
         cat "$place/new" >"$readme"
