@@ -6,7 +6,7 @@
 
 #include "diagnose/cost.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 enum { HEALTHY_REPEAT = 50, EXPECTED_ARMS = 12 };
 
@@ -89,16 +89,20 @@ plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why)
 
 static plumb_status settle_not_reproducible(plumb_experiment *x, int64_t differ)
 {
-    const plumb_outcome *fails =
-        x->own.failure.predicate != PLUMB_FAILS_NOT ? &x->own : &x->again;
-    char text[400];
+    const bool own_fails = x->own.failure.predicate != PLUMB_FAILS_NOT;
+    const plumb_outcome *one = own_fails ? &x->own : &x->again,
+                        *other = own_fails ? &x->again : &x->own;
+    char text[400], rest[80] = "does not fail", parting[60] = "";
 
-    plumb_describe_failure(&fails->failure, text, sizeof text);
-    return plumb_settle(
-        x, "not reproducible", 2,
-        "The same request twice gives two results: one run %s, the other does "
-        "not; they part at step %lld. Make the run deterministic first.",
-        text, (long long)differ);
+    plumb_describe_failure(&one->failure, text, sizeof text);
+    if (other->failure.predicate != PLUMB_FAILS_NOT)
+        snprintf(rest, sizeof rest, "fails at step %lld", (long long)other->failure.step);
+    if (differ > 0)
+        snprintf(parting, sizeof parting, "; they part at step %lld", (long long)differ);
+    return plumb_settle(x, "not reproducible", 2,
+                        "The same request twice gives two results: one run %s, the other "
+                        "%s%s. Make the run deterministic first.",
+                        text, rest, parting);
 }
 
 static plumb_status say_same(plumb_experiment *x, bool by_hash)
@@ -107,7 +111,7 @@ static plumb_status say_same(plumb_experiment *x, bool by_hash)
 
     return plumb_state(
         x, "compared",
-        "Repeated with the same seed, the run is the same %s on every step%s%s.",
+        "Repeated with the same seed, the run is the same %s on every common step%s%s.",
         by_hash ? "bit for bit (state_hash)" : "in every printed digit of the loss",
         x->failure.predicate != PLUMB_FAILS_NOT ? ", failure included" : "",
         sensors ? "; the repeat had its sensors off, so they do not move the result" : "");
@@ -163,10 +167,10 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
     const bool own_fails = x->own.failure.predicate != PLUMB_FAILS_NOT;
     const bool again_fails = x->again.failure.predicate != PLUMB_FAILS_NOT;
 
-    if (differ == 0 && own_fails == again_fails)
-        return say_same(x, by_hash);
     if (!again_fails && !ended_cleanly(&x->again))
         return settle_no_result(x, &x->again);
+    if (differ == 0 && own_fails == again_fails)
+        return say_same(x, by_hash);
     if (own_fails != again_fails ||
         (own_fails && !similar_steps(x->own.failure.step, x->again.failure.step)))
         return settle_not_reproducible(x, differ);

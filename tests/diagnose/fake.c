@@ -114,7 +114,7 @@ static int64_t shift(const fake *f, const plumb_rules *rules)
     return steps;
 }
 
-static uint64_t fingerprint(const plumb_arm *arm)
+static uint64_t fingerprint(const fake *f, const plumb_arm *arm)
 {
     uint64_t hash = arm->request->has_seed ? arm->request->seed : 1;
 
@@ -124,6 +124,8 @@ static uint64_t fingerprint(const plumb_arm *arm)
         for (; use != NULL && *use != 0; use++)
             hash = hash * 31 + (unsigned char)*use + (uint64_t)i;
     }
+    if (f->repeat_late > 0)
+        hash += (uint64_t)arm->repeat;
     return hash * 31 + (uint64_t)(arm->request->lr_scale * 1000);
 }
 
@@ -140,13 +142,14 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
 
     if (!f->twin_fails && healed(f, culprits, f->deaf ? NULL : arm->rules))
         return 0;
-    return f->fails_at + (int64_t)seed + (f->deaf ? 0 : shift(f, arm->rules));
+    return f->fails_at + (int64_t)seed + (f->deaf ? 0 : shift(f, arm->rules)) +
+           (arm->repeat == 1 ? f->repeat_late : 0);
 }
 
 static void write_history(const fake *f, const plumb_arm *arm, plumb_history *history)
 {
     const int64_t stop = arm->request->stop_at, fails = failing_step(f, arm);
-    const uint64_t print = f->deaf ? 7 : fingerprint(arm);
+    const uint64_t print = f->deaf ? 7 : fingerprint(f, arm);
     const bool searched =
         arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
 
@@ -183,6 +186,12 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
     if (f->refuses) {
         outcome->end = PLUMB_END_REFUSED;
         snprintf(outcome->message, sizeof outcome->message, "no \x1b[31m data");
+        return PLUMB_OK;
+    }
+    if (f->dies_when_repeated && arm->repeat == 1) {
+        outcome->end = PLUMB_END_DIED;
+        outcome->exit_status = 1;
+        snprintf(outcome->message, sizeof outcome->message, "the disk is full");
         return PLUMB_OK;
     }
     write_history(f, arm, &outcome->history);

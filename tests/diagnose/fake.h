@@ -21,6 +21,8 @@ typedef struct fake {
     bool without_lr_scale;
     bool arms_confounded;     /* only arms of the search see other batches */
     bool fails_when_repeated; /* the first run is healthy */
+    bool dies_when_repeated;  /* before its first step */
+    int64_t repeat_late;      /* so many steps later the repeat fails */
     bool never_returns;       /* without the fix the failure does not come back */
     unsigned other_culprits;  /* on other seeds than the first; 0: the same */
     int64_t interrupt_after;  /* runs; 0: never */
