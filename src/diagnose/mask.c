@@ -1,5 +1,6 @@
 /* The mask: the unchanged run at a lower learning rate.  If it survives, the fault is hidden,
- * not removed, and the verdict says so.
+ * not removed, and the verdict says so.  A failure that only the twin shows cannot be asked so: at
+ * the lower rate there is no twin.
  */
 #include "diagnose/experiment.h"
 
@@ -9,6 +10,10 @@ plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why)
 {
     if (!x->offers_lr_scale)
         return PLUMB_OK;
+    if (x->failure.predicate == PLUMB_FAILS_GAP)
+        return plumb_limit(x,
+                           "The failure shows only against the twin, so masking by a lower "
+                           "learning rate was not tested.");
     plumb_outcome outcome;
     const double scale = x->settings->lr_scale > 0 ? x->settings->lr_scale : 0.3;
     const plumb_question question = {.phase = "mask",

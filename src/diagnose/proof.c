@@ -86,7 +86,10 @@ static const char *useless(const plumb_experiment *x, seed_trial *t)
     predicates.band = x->band;
     if (t->own.failure.predicate == PLUMB_FAILS_NOT)
         t->own.failure = plumb_history_judge(&t->own.history, &predicates);
-    return t->own.failure.predicate == PLUMB_FAILS_NOT ? "does not fail" : NULL;
+    if (t->own.failure.predicate != PLUMB_FAILS_NOT)
+        return NULL;
+    return t->own.end == PLUMB_END_REACHED ? "does not fail"
+                                           : "ended before it could be judged";
 }
 
 static int64_t horizon_of(const plumb_experiment *x, const plumb_failure *failure)
@@ -179,7 +182,9 @@ static char *last_checkpoint(const plumb_experiment *x, int64_t *step)
     const int64_t end = x->declaration.schedule_steps;
 
     *step = 0;
+    /* A gap is seen against the twin only, which ends at the horizon. */
     if (!x->offers_checkpoint || x->fixed.run_dir == NULL ||
+        x->failure.predicate == PLUMB_FAILS_GAP ||
         plumb_events_read(x->fixed.run_dir, &events, &bad_lines, NULL) != PLUMB_OK)
         return NULL;
     json_array_foreach(events, i, event)

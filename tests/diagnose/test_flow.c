@@ -194,6 +194,9 @@ static void gap_only(void)
     expect_sites(v, f.culprits);
     CHECK(strcmp(text(failure, "predicate"), "gap") == 0, "%s", text(failure, "predicate"));
     CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    CHECK(json_is_null(json_object_get(v, "mask")),
+          "a mask, though without a twin at that rate nothing would show the gap");
+    CHECK(mentions(v, "limits", "masking"), "not said that masking was not tested");
     finish(&f, v, "a gap that the run alone does not show");
 
     fake inside = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.05};
@@ -358,6 +361,16 @@ static void cannot_tell(void)
          "two results",
          {.culprits = 8, .fails_at = 20, .fails_when_repeated = true},
          "not reproducible",
+         2},
+        {"fails much later when repeated",
+         "the other fails at step 51",
+         {.culprits = 8, .fails_at = 20, .repeat_late = 30},
+         "not reproducible",
+         2},
+        {"healthy, and dies when repeated",
+         "logged no step: the disk is full",
+         {.dies_when_repeated = true},
+         "cannot tell",
          2},
         {"logs nothing", "logged no step", {.silent = true}, "cannot tell", 2},
         {"interrupted in the look",
