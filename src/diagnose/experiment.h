@@ -134,7 +134,7 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
 bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome);
 
 /* An arm of the search: from the checked checkpoint if there is one, judged against the twin.
- * *outcome may be NULL.
+ * failure may be NULL.
  */
 plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
                            json_t *rules, bool *heals, plumb_failure *failure,

@@ -37,7 +37,6 @@ static candidate latest(const json_t *events, int64_t before)
     return best;
 }
 
-/* The unchanged run from the checkpoint: same numbers, and the failure within the horizon. */
 /* Whether the two runs agree in every printed digit of the loss, whatever their state hashes. */
 static bool same_losses(const plumb_history *a, const plumb_history *b)
 {
@@ -67,6 +66,7 @@ static plumb_status say_hash_only(plumb_experiment *x, int64_t step)
         (long long)step);
 }
 
+/* The unchanged run from the checkpoint: same numbers, and the failure within the horizon. */
 static plumb_status check_resumed(plumb_experiment *x, const candidate *c, bool *good,
                                   bool *exact, plumb_error *why)
 {

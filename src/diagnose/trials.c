@@ -78,7 +78,7 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK; t++) {
         char what[120], use[PLUMB_SPEC_TEXT], label[240];
-        bool heals;
+        bool heals = false;
         json_t *rules = rules_for(x, (plumb_trial)t);
 
         if (rules == NULL)
