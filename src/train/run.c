@@ -25,8 +25,9 @@ static double seconds_now(void)
 static plumb_status declare(trainer *t, plumb_error *why)
 {
     static const char *const features[] = {
-        "checkpoint", "exact_resume", "state_hash", "batch_hash", "micro_order",
-        "data_seed",  "lr_scale",     "skip",       "observe",
+        "checkpoint",  "exact_resume", "state_hash", "batch_hash",
+        "micro_order", "data_seed",    "lr_scale",   "warmup_scale",
+        "clip_scale",  "skip",         "observe",
     };
     enum { FEATURES = sizeof features / sizeof features[0] };
     plumb_declaration d = {
@@ -34,7 +35,7 @@ static plumb_status declare(trainer *t, plumb_error *why)
         .world_size = t->settings.ranks,
         .schedule_steps = t->settings.steps,
         .unigram_entropy = t->corpus.entropy,
-        .warmup_steps = (int64_t)((double)t->settings.warmup * t->request.warmup_scale),
+        .warmup_steps = t->settings.warmup,
     };
     plumb_status status = sites_declare(&t->sites, &d, why);
 
@@ -192,7 +193,7 @@ static plumb_status steps(trainer *t, const char **reason, plumb_error *why)
         if (status != PLUMB_OK)
             return status;
     }
-    return PLUMB_OK;
+    return validate(t, why);
 }
 
 static plumb_status check_start(const trainer *t, plumb_error *why)

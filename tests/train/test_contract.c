@@ -57,6 +57,7 @@ static void declaration(void)
     size_t shared = 0, forward = 0;
 
     r.request.stop_at = 0;
+    r.request.warmup_scale = 2; /* what is declared knows nothing of it */
     test_go(&r, NULL, "recipe=te-delayed");
     CHECK(r.status == 0 && r.history.count == 0, "status %d, %zu lines: %s", r.status,
           r.history.count, r.said);
@@ -69,7 +70,9 @@ static void declaration(void)
     CHECK(d.unigram_entropy > 1.5 && d.unigram_entropy < 4, "entropy %g",
           d.unigram_entropy);
     CHECK(plumb_declaration_has(&d, "exact_resume") &&
-              plumb_declaration_has(&d, "micro_order"),
+              plumb_declaration_has(&d, "micro_order") &&
+              plumb_declaration_has(&d, "warmup_scale") &&
+              plumb_declaration_has(&d, "clip_scale"),
           "a feature is missing");
     for (size_t i = 0; i < d.site_count; i++) {
         const plumb_declared_site *s = &d.sites[i];
