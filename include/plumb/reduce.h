@@ -25,8 +25,9 @@ double plumb_dot_f64(const float *x, const float *y, size_t n); /* products exac
  *   t = cast(g_0);  t = cast(t + cast(g_r)) for r = 1 .. ranks-1;  out = t
  *
  * The sum itself is fp32.  With wire fp32 there are no casts.  The scale is shared by
- * all ranks: rule current takes it from ranks * max over ranks of amax (so that no
- * partial sum can overflow), none and static as given; delayed and block grains are
+ * all ranks: rule current takes it from ranks * max over ranks of amax, which no exact
+ * partial sum exceeds (rounded ones may: 8 shares of 1 in E4M3 end past 448, and are then
+ * saturated or, without saturation, NaN); none and static as given; delayed and block grains are
  * refused (PLUMB_UNSUPPORTED).  A NaN sum is 0x7FC00000.  out may be shares[0].  counts
  * may be NULL and get every cast, of shares and of partial sums.  scale_used may be NULL.
  */

@@ -111,6 +111,17 @@ static void scales(void)
     CHECK(scale == 0.5f && out[0] == -3.5f, "static: %g %g", (double)scale, (double)out[0]);
     reduce("e4m3:divide", shares, 2, 2, out, NULL, &scale);
     CHECK(scale == 32 && out[0] == -3.5f, "divide: %g %g", (double)scale, (double)out[0]);
+
+    /* 56 56 56 ... in codes: 112, 160, 224, 288, 352, 416, and 472 is past 448 */
+    const float one = 1;
+    const float *const eight[8] = {&one, &one, &one, &one, &one, &one, &one, &one};
+    plumb_counts counts = {0};
+
+    reduce("e4m3:current", eight, 8, 1, out, &counts, &scale);
+    CHECK(scale == 56 && out[0] == 8 && counts.saturated == 1, "%g at %g, %llu saturated",
+          (double)out[0], (double)scale, (unsigned long long)counts.saturated);
+    reduce("e4m3:current:overflow", eight, 8, 1, out, NULL, NULL);
+    CHECK(isnan(out[0]), "overflow: %g", (double)out[0]);
     check_done("scales");
 }
 
