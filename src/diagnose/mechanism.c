@@ -69,20 +69,29 @@ bool plumb_trial_of(const plumb_spec *own, const char *use, plumb_trial *trial)
 
 /* --- choosing --------------------------------------------------------------------------- */
 
+/* "while the largest value of the tensor grew 1.9 times", or shrank. */
+static void print_growth(const plumb_story *story, char *text, size_t size)
+{
+    if (story->frozen_growth >= 1)
+        snprintf(text, size, "grew %.1f times", story->frozen_growth);
+    else
+        snprintf(text, size, "shrank to %.2g of what it was", story->frozen_growth);
+}
+
 static void stale(const plumb_story *story, const plumb_spec *own, bool overflow,
                   plumb_mechanism *m)
 {
-    const char *rule = own->rule == PLUMB_SCALE_DELAYED  ? "delayed scale"
-                       : own->rule == PLUMB_SCALE_STATIC ? "fixed scale"
-                                                         : "missing scale";
+    const char *rule = own->rule == PLUMB_SCALE_STATIC ? "fixed scale" : "delayed scale";
+    char growth[80];
 
+    print_growth(story, growth, sizeof growth);
     m->name = "stale scale";
     if (story->frozen_since > 0)
         snprintf(
             m->text, sizeof m->text,
-            "The %s is frozen since step %lld while the largest value of the tensor grew "
-            "%.1f times%s; the same format with a scale that follows the tensor heals.",
-            rule, (long long)story->frozen_since, story->frozen_growth,
+            "The %s is frozen since step %lld while the largest value of the tensor %s%s; "
+            "the same format with a scale that follows the tensor heals.",
+            rule, (long long)story->frozen_since, growth,
             overflow ? ", so values overflow a cast that does not saturate" : "");
     else
         snprintf(
@@ -90,6 +99,20 @@ static void stale(const plumb_story *story, const plumb_spec *own, bool overflow
             "The %s does not follow the tensor%s; the same format with a scale that does "
             "heals.",
             rule, overflow ? " and values overflow a cast that does not saturate" : "");
+}
+
+static void missing(const plumb_story *story, bool overflow, plumb_mechanism *m)
+{
+    char lost[80] = "";
+
+    if (story->known && story->flushed > 0.1)
+        snprintf(lost, sizeof lost, ", and up to %.0f %% of them become zero",
+                 100 * story->flushed);
+    m->name = "missing scale";
+    snprintf(m->text, sizeof m->text,
+             "Values are cast without a scale%s%s; the same format with a scale that fits "
+             "the tensor heals.",
+             lost, overflow ? ", or overflow a cast that does not saturate" : "");
 }
 
 static bool is_off(double factor)
@@ -115,13 +138,16 @@ static void unexplained(const plumb_trials *trials, const plumb_story *story,
         return;
     }
     m->name = "not isolated";
-    if (story->known && story->frozen_since > 0)
+    if (story->known && story->frozen_since > 0) {
+        char growth[80];
+
+        print_growth(story, growth, sizeof growth);
         snprintf(
             m->text, sizeof m->text,
             "Only bf16 heals. Its scale is frozen since step %lld while the largest value "
-            "grew %.1f times, but no change of the scale alone was shown to heal.",
-            (long long)story->frozen_since, story->frozen_growth);
-    else if (tried > 0)
+            "%s, but no change of the scale alone was shown to heal.",
+            (long long)story->frozen_since, growth);
+    } else if (tried > 0)
         snprintf(
             m->text, sizeof m->text,
             "Only bf16 heals; %zu change(s) at the same number of bits do not. Too few "
@@ -133,16 +159,24 @@ static void unexplained(const plumb_trials *trials, const plumb_story *story,
                  "would isolate the mechanism.");
 }
 
-void plumb_mechanism_choose(const plumb_trials *trials, const plumb_story *story,
+void plumb_mechanism_choose(const plumb_trials *trials, const plumb_story *seen,
                             const plumb_spec *own, plumb_mechanism *m)
 {
+    plumb_story of_scale = *seen;
+    const plumb_story *story = &of_scale;
+
+    if (own->rule == PLUMB_SCALE_NONE || own->rule == PLUMB_SCALE_STATIC)
+        of_scale.frozen_since = 0; /* it was never meant to move */
     const plumb_trial_result *r = trials->result;
     const bool overflow = r[PLUMB_TRIAL_SATURATE] == PLUMB_TRIAL_HEALED;
 
     *m = (plumb_mechanism){.by_counterfactual = true, .trial = -1};
     if (r[PLUMB_TRIAL_CURRENT] == PLUMB_TRIAL_HEALED) {
         m->trial = PLUMB_TRIAL_CURRENT;
-        stale(story, own, overflow, m);
+        if (own->rule == PLUMB_SCALE_NONE)
+            missing(story, overflow, m);
+        else
+            stale(story, own, overflow, m);
     } else if (overflow) {
         m->trial = PLUMB_TRIAL_SATURATE;
         m->name = "overflow";

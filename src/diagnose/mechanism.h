@@ -39,7 +39,7 @@ const char *plumb_trial_text(plumb_trial trial);
 bool plumb_trial_of(const plumb_spec *own, const char *use, plumb_trial *trial);
 
 typedef struct plumb_mechanism {
-    const char *name; /* "stale scale", "overflow", "range", "granularity",
+    const char *name; /* "stale scale", "missing scale", "overflow", "range", "granularity",
                               "inconsistent scale", "not isolated"; NULL: none yet */
     char text[400];
     bool by_counterfactual; /* a same-bits change healed; else only seen or compared */

@@ -55,6 +55,18 @@ static plumb_mechanism choose(plumb_trial_result current, plumb_trial_result ran
     return m;
 }
 
+/* The same of a site whose cast has no scale, or one that is set once. */
+static plumb_mechanism choose_of(plumb_scale_rule rule, plumb_trial_result current,
+                                 plumb_story story)
+{
+    const plumb_spec own = {.format = PLUMB_E4M3, .rule = rule};
+    const plumb_trials t = {{[PLUMB_TRIAL_CURRENT] = current}};
+    plumb_mechanism m;
+
+    plumb_mechanism_choose(&t, &story, &own, &m);
+    return m;
+}
+
 static void expect(plumb_mechanism m, const char *name, int by, bool counterfactual,
                    const char *words)
 {
@@ -93,6 +105,20 @@ static void names(void)
     expect(choose(no, no, no, no, nothing), "not isolated", -1, false, "offers no change");
     expect(choose(no, no, no, no, frozen), "not isolated", -1, false,
            "no change of the scale");
+    const plumb_story shrunk = {.known = true,
+                                .factor = 1,
+                                .frozen_since = 1,
+                                .frozen_growth = 0.01,
+                                .flushed = 0.98};
+
+    expect(choose(ok, no, no, no, shrunk), "stale scale", PLUMB_TRIAL_CURRENT, true,
+           "shrank to 0.01");
+    expect(choose_of(PLUMB_SCALE_NONE, ok, shrunk), "missing scale", PLUMB_TRIAL_CURRENT,
+           true, "98 % of them become zero");
+    CHECK(strstr(choose_of(PLUMB_SCALE_NONE, bad, shrunk).text, "frozen") == NULL,
+          "no scale, and it is frozen?");
+    expect(choose_of(PLUMB_SCALE_STATIC, ok, shrunk), "stale scale", PLUMB_TRIAL_CURRENT,
+           true, "fixed scale does not follow");
     check_done("names");
 }
 
