@@ -51,8 +51,9 @@ static inline void check_done(const char *name)
         printf("not ok %u - %s # checked nothing\n", check_state.tests, name);
         check_state.total_failures++;
     } else {
-        printf("%s %u - %s (%lu checks, %lu failed)\n", check_state.failures ? "not ok" : "ok",
-               check_state.tests, name, check_state.checks, check_state.failures);
+        printf("%s %u - %s (%lu checks, %lu failed)\n",
+               check_state.failures ? "not ok" : "ok", check_state.tests, name,
+               check_state.checks, check_state.failures);
     }
     check_state.checks = check_state.failures = 0;
 }

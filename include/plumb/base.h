@@ -19,7 +19,7 @@ extern "C" {
 #define PLUMB_VERSION "0.1.0"
 
 #if defined(__GNUC__)
-#define PLUMB_PRINTF(format_index, first_argument)                                       \
+#define PLUMB_PRINTF(format_index, first_argument)                                         \
     __attribute__((format(printf, format_index, first_argument)))
 #else
 #define PLUMB_PRINTF(format_index, first_argument)
@@ -86,8 +86,8 @@ bool plumb_add_size(size_t a, size_t b, size_t *out);
  */
 typedef struct plumb_arena {
     unsigned char *block;
-    size_t size; /* bytes in block */
-    size_t used; /* bytes dealt out, or asked for while block is NULL */
+    size_t size;   /* bytes in block */
+    size_t used;   /* bytes dealt out, or asked for while block is NULL */
     bool overflow; /* a size overflowed; commit will refuse */
 } plumb_arena;
 

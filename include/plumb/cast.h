@@ -28,7 +28,7 @@ typedef struct plumb_counts {
     uint64_t nonfinite; /* infinity or NaN in the source, before the scale */
     float amax;         /* largest |x| before the scale; NaN is ignored, infinity is not
                            (TransformerEngine's rule; see recipes 1.3) */
-    float code_amax;    /* largest finite |value| of the codes stored, before decoding scale */
+    float code_amax; /* largest finite |value| of the codes stored, before decoding scale */
 } plumb_counts;
 
 /* counts_into += counts (amax and code_amax: maximum). */
@@ -59,8 +59,8 @@ plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, 
                                plumb_counts *counts);
 
 /* x[i] = value of codes[i] * scale (one fp32 rounding; exact when scale is 1). */
-plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes, size_t n,
-                               float *x);
+plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes,
+                               size_t n, float *x);
 
 /* Largest |x[i]|, ignoring NaN; infinity if there is one; 0 for n = 0. */
 float plumb_cast_amax(const float *x, size_t n);

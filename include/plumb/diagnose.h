@@ -21,12 +21,12 @@ typedef struct plumb_diagnose_settings {
     uint64_t seed, data_seed;   /* of the failing run */
     bool has_seed;              /* false: leave PLUMB_SEED to the trainer's own [1] */
     int64_t steps;              /* look so far for the failure [the schedule's length] */
-    int64_t margin;             /* steps past the old failure that an arm must survive [50] */
-    int seeds;                  /* further seeds for the proof [1] */
-    int64_t observe_every;      /* sensors in the runs that are read for them [1] */
-    double band;                /* allowed smoothed gap in nats; 0: measured */
-    double lr_scale;            /* of the masking arm [0.3] */
-    bool plan_only;             /* look at the trainer, say what would be run and what it costs */
+    int64_t margin;        /* steps past the old failure that an arm must survive [50] */
+    int seeds;             /* further seeds for the proof [1] */
+    int64_t observe_every; /* sensors in the runs that are read for them [1] */
+    double band;           /* allowed smoothed gap in nats; 0: measured */
+    double lr_scale;       /* of the masking arm [0.3] */
+    bool plan_only; /* look at the trainer, say what would be run and what it costs */
 } plumb_diagnose_settings;
 
 /* What the caller is told while it goes on (for a terminal).  Text pointers are valid during
@@ -43,7 +43,8 @@ typedef struct plumb_progress {
     plumb_progress_kind kind;
     const char *text, *label;
     int64_t step, steps;
-    double seconds, seconds_left; /* left of the whole diagnosis, estimated; -1: not known */
+    double seconds,
+        seconds_left; /* left of the whole diagnosis, estimated; -1: not known */
     bool reused;
 } plumb_progress;
 

@@ -49,12 +49,13 @@ bool plumb_json_to_real(const json_t *json, double *value);
 /* Parses text of at most 64 MB; also accepts the bare tokens NaN, Infinity, -Infinity that
  * Python's json.dumps writes.  The message names what (a path, a line) and the position.
  */
-plumb_status plumb_json_parse(const char *text, size_t size, const char *what, json_t **json,
-                              plumb_error *why);
+plumb_status plumb_json_parse(const char *text, size_t size, const char *what,
+                              json_t **json, plumb_error *why);
 
 /* plumb_file_write of the document, indented by 1, keys in insertion order, newline last. */
 plumb_status plumb_json_save(const char *path, const json_t *json, plumb_error *why);
-plumb_status plumb_json_load(const char *path, size_t limit, json_t **json, plumb_error *why);
+plumb_status plumb_json_load(const char *path, size_t limit, json_t **json,
+                             plumb_error *why);
 
 /* --- safetensors ------------------------------------------------------------ */
 
@@ -78,7 +79,8 @@ plumb_status plumb_safetensors_open(const char *path, plumb_safetensors **file,
                                     plumb_error *why);
 size_t plumb_safetensors_count(const plumb_safetensors *file);
 const plumb_named_view *plumb_safetensors_at(const plumb_safetensors *file, size_t index);
-const plumb_named_view *plumb_safetensors_find(const plumb_safetensors *file, const char *name);
+const plumb_named_view *plumb_safetensors_find(const plumb_safetensors *file,
+                                               const char *name);
 const json_t *plumb_safetensors_metadata(const plumb_safetensors *file); /* may be NULL */
 void plumb_safetensors_close(plumb_safetensors **file);
 
@@ -126,7 +128,8 @@ plumb_status plumb_settings_load(const plumb_setting *table, size_t count, const
 void plumb_settings_free(const plumb_setting *table, size_t count, void *object);
 
 /* Every setting with its value, in table order: the fully resolved manifest. */
-json_t *plumb_settings_to_json(const plumb_setting *table, size_t count, const void *object);
+json_t *plumb_settings_to_json(const plumb_setting *table, size_t count,
+                               const void *object);
 
 /* Key, default, range and help of each setting, as text for `--help` and the docs; free(). */
 char *plumb_settings_describe(const plumb_setting *table, size_t count);

@@ -26,17 +26,17 @@ typedef enum plumb_format {
  * significand of fraction_bits + 1 bits; exponents below emin are subnormal.
  */
 typedef struct plumb_format_info {
-    const char *name;    /* "fp32", "bf16", "e4m3", "e5m2" */
-    int bits;            /* of a code: 32, 16, 8, 8 */
-    int exponent_bits;   /* 8, 8, 4, 5 */
-    int fraction_bits;   /* 23, 7, 3, 2 */
-    int bias;            /* 127, 127, 7, 15 */
-    int emin;            /* exponent of the least normal value: -126, -126, -6, -14 */
-    int emax;            /* exponent of the largest finite value: 127, 127, 8, 15 */
-    float largest;       /* largest finite value: FLT_MAX, 0x1.fep127, 448, 57344 */
-    float least_normal;  /* 2^emin */
-    float least;         /* least subnormal: 2^(emin - fraction_bits) */
-    bool has_infinity;   /* false for e4m3 */
+    const char *name;   /* "fp32", "bf16", "e4m3", "e5m2" */
+    int bits;           /* of a code: 32, 16, 8, 8 */
+    int exponent_bits;  /* 8, 8, 4, 5 */
+    int fraction_bits;  /* 23, 7, 3, 2 */
+    int bias;           /* 127, 127, 7, 15 */
+    int emin;           /* exponent of the least normal value: -126, -126, -6, -14 */
+    int emax;           /* exponent of the largest finite value: 127, 127, 8, 15 */
+    float largest;      /* largest finite value: FLT_MAX, 0x1.fep127, 448, 57344 */
+    float least_normal; /* 2^emin */
+    float least;        /* least subnormal: 2^(emin - fraction_bits) */
+    bool has_infinity;  /* false for e4m3 */
 } plumb_format_info;
 
 /* The row of a format, or NULL if format is out of range. */

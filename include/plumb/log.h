@@ -24,7 +24,7 @@ typedef struct plumb_span {
 
 /* What one run is asked to do.  Pointers are owned; free with plumb_request_free. */
 typedef struct plumb_request {
-    char *run_dir;  /* PLUMB_RUN_DIR; NULL: not run by plumb */
+    char *run_dir; /* PLUMB_RUN_DIR; NULL: not run by plumb */
     uint64_t seed, data_seed;
     bool has_seed, has_data_seed; /* false: the trainer's own */
     bool has_micro_order;
@@ -86,9 +86,9 @@ void plumb_rules_free(plumb_rules *rules);
 typedef struct plumb_declared_site {
     char *name;
     plumb_class class_;
-    int64_t layer; /* -1: none */
-    char *gemm, *operand, *own;  /* gemm and operand may be NULL */
-    char *shares_storage_with;   /* a site's name, or NULL */
+    int64_t layer;              /* -1: none */
+    char *gemm, *operand, *own; /* gemm and operand may be NULL */
+    char *shares_storage_with;  /* a site's name, or NULL */
     char **uses;
     size_t use_count;
 } plumb_declared_site;
@@ -172,11 +172,11 @@ plumb_status plumb_run_end(plumb_run **run, const char *reason, int64_t step,
 typedef struct plumb_history {
     plumb_metrics *at;
     size_t count;
-    int64_t offset;       /* bytes of the file consumed */
-    int64_t lines;        /* lines consumed */
-    bool skipping;        /* offset is inside a line that is too long */
-    size_t bad_lines;     /* lines that were not a JSON object with step and loss */
-    char bad_line[128];   /* the first of them, printable, cut */
+    int64_t offset;     /* bytes of the file consumed */
+    int64_t lines;      /* lines consumed */
+    bool skipping;      /* offset is inside a line that is too long */
+    size_t bad_lines;   /* lines that were not a JSON object with step and loss */
+    char bad_line[128]; /* the first of them, printable, cut */
     int64_t bad_line_number;
     size_t backward_steps; /* lines whose step did not increase (a restart): ignored rows */
 } plumb_history;

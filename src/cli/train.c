@@ -76,6 +76,32 @@ static void look_on(void *context, const plumb_metrics *m, int64_t last,
     rewrite_line(s, m, last);
 }
 
+static double real_of(const json_t *event, const char *key)
+{
+    double value = 0;
+
+    plumb_json_to_real(json_object_get(event, key), &value);
+    return value;
+}
+
+static void show_validation(const char *run_dir)
+{
+    json_t *events = NULL, *event;
+    size_t i, bad;
+
+    if (plumb_events_read(run_dir, &events, &bad, NULL) != PLUMB_OK)
+        return;
+    json_array_foreach(events, i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "event"));
+
+        if (name != NULL && strcmp(name, "validation") == 0)
+            printf("validation loss %.4f; the same weights in bf16 %.4f\n",
+                   real_of(event, "loss"), real_of(event, "loss_bf16"));
+    }
+    json_decref(events);
+}
+
 static void summarise(spectator *s)
 {
     cli_progress_clear(&s->progress);
@@ -85,6 +111,7 @@ static void summarise(spectator *s)
            (long long)s->first_step, (long long)s->last_step, s->first_loss, s->last_loss,
            (long long)s->tokens, s->seconds,
            s->seconds > 0 ? (double)s->tokens / s->seconds : 0);
+    show_validation(s->run_dir);
     fputs("run: ", stdout);
     cli_print_clean(stdout, s->run_dir);
     fputc('\n', stdout);

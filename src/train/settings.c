@@ -56,6 +56,8 @@ static const plumb_setting table[] = {
         "compare with bf16 arithmetic every so many steps; 0: never"),
     INT("checkpoint.every", checkpoint_every, 0, 1000000, "0",
         "checkpoint every so many steps; 0: none"),
+    INT("validation.batches", validation_batches, 0, 100000, "8",
+        "micro-batches of unseen text at the end of the schedule; 0: none"),
     INT("threads", threads, 0, PLUMB_MAX_THREADS, "1",
         "processor cores to use; 0: all; the results do not depend on it"),
     {"out", PLUMB_SETTING_STRING, offsetof(settings, out), 0, 0, "plumb-run", NULL,
@@ -94,6 +96,8 @@ static void drop(json_t *json)
                                         "checkpoint",
                                         "sensors.every",
                                         "sensors.shadow_every",
+                                        "validation",
+                                        "validation.batches",
                                         "checkpoint.every"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -22,7 +22,7 @@ typedef struct settings {
     int64_t warmup, steps;
     int64_t seed, data_seed;
     json_t *rules, *faults;
-    int64_t sensors_every, shadow_every, checkpoint_every, threads;
+    int64_t sensors_every, shadow_every, checkpoint_every, validation_batches, threads;
 } settings;
 
 plumb_status settings_load(const char *path, const char *const *overrides, size_t count,
@@ -163,6 +163,9 @@ void batch_fill(trainer *t, int64_t step, uint64_t *hash);
 
 /* gradient.c: loss and the averaged gradient, in share[0] */
 plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
+
+/* validate.c: event "validation", once, when the schedule has come to its end */
+plumb_status validate(trainer *t, plumb_error *why);
 
 /* schedule.c */
 double schedule_rate(const trainer *t, int64_t step);

@@ -77,7 +77,8 @@ static void messages(void)
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = 0;
     CHECK(plumb_fail(&why, PLUMB_IO, "%s", longer) == PLUMB_IO, "status not returned");
-    CHECK(strlen(why.message) == sizeof why.message - 1, "not cut: %zu", strlen(why.message));
+    CHECK(strlen(why.message) == sizeof why.message - 1, "not cut: %zu",
+          strlen(why.message));
     CHECK(plumb_fail(NULL, PLUMB_IO, "x") == PLUMB_IO, "NULL why");
     CHECK(strcmp(plumb_status_name(PLUMB_BUSY), "busy") == 0, "name of busy");
     CHECK(plumb_status_name((plumb_status)12345) != NULL, "no name for an unknown status");

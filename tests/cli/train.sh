@@ -18,6 +18,7 @@ END
 try train 0 "$PLUMB" train run.yaml --out first
 shows train 'steps 1 to 5: loss '
 shows train '; 320 tokens in '
+shows train 'validation loss '
 shows train 'run: first'
 [ ! -s err ]
 result $? "nothing on standard error when that is no terminal"
