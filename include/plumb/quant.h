@@ -139,6 +139,9 @@ plumb_status plumb_quantized_need(const plumb_spec *spec, size_t rows, size_t co
                                   bool along_rows, size_t *code_bytes, size_t *scale_count,
                                   plumb_error *why);
 
+/* Number of decode scales of q; 0 when d is NULL. */
+size_t plumb_quantized_scale_count(const plumb_quantized *q);
+
 /* Quantises x[rows, cols] (row-major, contiguous) into out, whose codes and d point to
  * memory of the size that plumb_quantized_need gives; all other fields are set here.
  * along_rows says which axis the product will contract (false: columns).

@@ -13,30 +13,17 @@
 #include <omp.h>
 #include <string.h>
 
-static const bool along_rows[PLUMB_ROLES] = {
+const bool linear_along_rows[PLUMB_ROLES] = {
     [PLUMB_DGRAD_W] = true, [PLUMB_WGRAD_DY] = true, [PLUMB_WGRAD_X] = true};
 
-/* The role that may share the codes of this one. */
-static const size_t follower[PLUMB_ROLES] = {
-    [PLUMB_FPROP_X] = PLUMB_WGRAD_X,   [PLUMB_FPROP_W] = PLUMB_DGRAD_W,
-    [PLUMB_DGRAD_DY] = PLUMB_WGRAD_DY, [PLUMB_DGRAD_W] = PLUMB_ROLES,
-    [PLUMB_WGRAD_DY] = PLUMB_ROLES,    [PLUMB_WGRAD_X] = PLUMB_ROLES,
-};
-
-static size_t scale_count(const plumb_quantized *q)
+/* The role that shares the codes of this one; PLUMB_ROLES if there is none. */
+static size_t follower(const plumb_model *m, const linear *l, size_t role)
 {
-    const size_t blocks = (q->cols + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
-    const size_t high = (q->rows + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
+    size_t next = role + 1;
 
-    switch (q->grain) {
-    case PLUMB_GRAIN_1X128:
-        return q->along_rows ? high * q->cols : q->rows * blocks;
-    case PLUMB_GRAIN_128X128:
-        return high * blocks;
-    case PLUMB_GRAIN_TENSOR:
-        break;
-    }
-    return 1;
+    while (next < PLUMB_ROLES && m->owner[l->site + next] != l->site + role)
+        next++;
+    return next;
 }
 
 /* The same bytes, with scales of their own. */
@@ -45,11 +32,11 @@ static void share(linear *l, size_t from, size_t to)
     const plumb_quantized *q = &l->q[from];
 
     l->q[to] = *q;
-    l->q[to].along_rows = along_rows[to];
+    l->q[to].along_rows = linear_along_rows[to];
     if (q->d == NULL)
         return;
     l->q[to].d = l->d[to];
-    memcpy(l->d[to], q->d, scale_count(q) * sizeof *q->d);
+    memcpy(l->d[to], q->d, plumb_quantized_scale_count(q) * sizeof *q->d);
 }
 
 static void tell(plumb_model *m, linear *l, size_t role, size_t owner)
@@ -66,7 +53,7 @@ static void tell(plumb_model *m, linear *l, size_t role, size_t owner)
 static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float *x,
                              size_t rows, size_t cols, plumb_error *why)
 {
-    const size_t site = l->site + role, next = follower[role];
+    const size_t site = l->site + role, next = follower(m, l, role);
     const plumb_spec *spec = &m->specs[site];
     plumb_counts *counts = m->counts == NULL ? NULL : &m->counts[site];
 
@@ -76,14 +63,14 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
         *counts = (plumb_counts){0};
     l->q[role].d = l->d[role];
     const plumb_status status =
-        plumb_quantize(spec, x, rows, cols, along_rows[role],
+        plumb_quantize(spec, x, rows, cols, linear_along_rows[role],
                        spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL, true,
                        &l->q[role], counts, why);
 
     if (status != PLUMB_OK)
         return status;
     m->seen[site] = true;
-    const bool shared = next < PLUMB_ROLES && m->owner[l->site + next] == site;
+    const bool shared = next < PLUMB_ROLES;
 
     if (shared) {
         share(l, role, next);

@@ -24,10 +24,10 @@ static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t row
                               size_t cols, plumb_error *why)
 {
     const size_t site = l->site + role;
-    const bool along = role == PLUMB_DGRAD_W || role >= PLUMB_WGRAD_DY;
     size_t bytes, scales;
-    const plumb_status status = plumb_quantized_need(&m->specs[m->owner[site]], rows, cols,
-                                                     along, &bytes, &scales, why);
+    const plumb_status status =
+        plumb_quantized_need(&m->specs[m->owner[site]], rows, cols, linear_along_rows[role],
+                             &bytes, &scales, why);
 
     if (status != PLUMB_OK)
         return status;

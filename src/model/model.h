@@ -66,7 +66,8 @@ struct plumb_model {
     plumb_arena arena;
 };
 
-/* linear.c */
+/* linear.c: the axis that each role's product contracts, and the products */
+extern const bool linear_along_rows[PLUMB_ROLES];
 plumb_status linear_weights(plumb_model *m, linear *l, const float *weights,
                             plumb_error *why);
 /* y = product, or y += product. */

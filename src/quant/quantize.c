@@ -294,10 +294,14 @@ plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *w
     return PLUMB_OK;
 }
 
+size_t plumb_quantized_scale_count(const plumb_quantized *q)
+{
+    return q->d == NULL ? 0 : scale_total(q->grain, q->along_rows, q->rows, q->cols);
+}
+
 void plumb_quantized_scale_range(const plumb_quantized *q, float *least, float *largest)
 {
-    const size_t n =
-        q->d == NULL ? 0 : scale_total(q->grain, q->along_rows, q->rows, q->cols);
+    const size_t n = plumb_quantized_scale_count(q);
 
     *least = *largest = n == 0 ? 1 : 1 / q->d[0];
     for (size_t i = 1; i < n; i++) {

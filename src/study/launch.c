@@ -4,6 +4,7 @@
  * who it is, so that whatever happens to plumb, the next one finds what is still running.
  * Groups are signalled only while a process that is known to be ours keeps their number.
  */
+#include "log/request.h"
 #include "study/parts.h"
 
 #include <errno.h>
@@ -23,21 +24,21 @@ static const double kill_wait_seconds = 10, poll_seconds = 0.01;
 
 /* --- environment and arguments ------------------------------------------------------------ */
 
-/* Variables of the contract: those around plumb are not those of the run. */
-static const char *const contract[] = {
-    "PLUMB_RUN_DIR",      "PLUMB_SEED",         "PLUMB_DATA_SEED",  "PLUMB_MICRO_ORDER",
-    "PLUMB_STOP_AT",      "PLUMB_POLICY",       "PLUMB_START",      "PLUMB_CHECKPOINT_AT",
-    "PLUMB_LR_SCALE",     "PLUMB_WARMUP_SCALE", "PLUMB_CLIP_SCALE", "PLUMB_SKIP",
-    "PLUMB_OBSERVE_EVERY"};
+static bool is_named(const char *variable, const char *name)
+{
+    const size_t n = strlen(name);
 
+    return strncmp(variable, name, n) == 0 && variable[n] == '=';
+}
+
+/* Variables of the contract: those around plumb are not those of the run. */
 static bool is_contract(const char *variable)
 {
-    for (size_t i = 0; i < sizeof contract / sizeof contract[0]; i++) {
-        const size_t n = strlen(contract[i]);
-
-        if (strncmp(variable, contract[i], n) == 0 && variable[n] == '=')
+    if (is_named(variable, "PLUMB_RUN_DIR"))
+        return true;
+    for (size_t i = 0; i < plumb_variable_count; i++)
+        if (is_named(variable, plumb_variables[i].name))
             return true;
-    }
     return false;
 }
 

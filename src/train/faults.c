@@ -147,18 +147,6 @@ void faults_free(faults *f)
     *f = (faults){0};
 }
 
-static size_t scale_count(const plumb_quantized *q)
-{
-    const size_t high = (q->rows + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
-    const size_t wide = (q->cols + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
-
-    if (q->grain == PLUMB_GRAIN_TENSOR)
-        return 1;
-    if (q->grain == PLUMB_GRAIN_128X128)
-        return high * wide;
-    return q->along_rows ? high * q->cols : q->rows * wide;
-}
-
 void faults_hook(void *context, size_t index, plumb_quantized *q, plumb_scale_state *state)
 {
     const faults *f = context;
@@ -167,9 +155,9 @@ void faults_hook(void *context, size_t index, plumb_quantized *q, plumb_scale_st
     for (size_t i = 0; i < f->count; i++) {
         const fault *one = &f->at[i];
 
-        if (one->frozen || !one->hits[index] || f->step < one->from || q->d == NULL)
+        if (one->frozen || !one->hits[index] || f->step < one->from)
             continue;
-        for (size_t j = 0; j < scale_count(q); j++)
+        for (size_t j = 0; j < plumb_quantized_scale_count(q); j++)
             q->d[j] *= one->factor;
     }
 }
