@@ -86,7 +86,6 @@ enum {
     PLUMB_ROLES
 };
 
-size_t plumb_linear_count(const plumb_shape *shape);
 size_t plumb_site_count(const plumb_shape *shape); /* PLUMB_ROLES for each linear */
 
 typedef struct plumb_site {
@@ -131,10 +130,6 @@ typedef struct plumb_model_setup {
 plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **model,
                                 plumb_error *why);
 void plumb_model_free(plumb_model **model);
-
-/* Bytes of the block that create would take, for a message before it is taken. */
-plumb_status plumb_model_bytes(const plumb_model_setup *setup, size_t *bytes,
-                               plumb_error *why);
 
 typedef struct plumb_loss {
     double mean; /* over the tokens of the call, nats */

@@ -226,18 +226,6 @@ plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **mo
     return PLUMB_OK;
 }
 
-plumb_status plumb_model_bytes(const plumb_model_setup *setup, size_t *bytes,
-                               plumb_error *why)
-{
-    plumb_model *model = NULL;
-    const plumb_status status = prepare(setup, &model, why);
-
-    if (status == PLUMB_OK)
-        *bytes = model->arena.overflow ? SIZE_MAX : model->arena.used;
-    plumb_model_free(&model);
-    return status;
-}
-
 void plumb_model_free(plumb_model **model)
 {
     plumb_model *m = *model;

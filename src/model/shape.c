@@ -145,14 +145,9 @@ void plumb_weights_init(const plumb_shape *s, uint64_t seed, float *weights)
     }
 }
 
-size_t plumb_linear_count(const plumb_shape *shape)
-{
-    return LAYER_LINEARS * shape->layers + 1;
-}
-
 size_t plumb_site_count(const plumb_shape *shape)
 {
-    return PLUMB_ROLES * plumb_linear_count(shape);
+    return PLUMB_ROLES * (LAYER_LINEARS * shape->layers + 1); /* and the head */
 }
 
 void plumb_site_get(const plumb_shape *s, size_t index, plumb_site *site)
