@@ -59,6 +59,9 @@ static const plumb_rule te_current_rules[] = {
  * fp32 scales these are (powers of two are an option there: add pow2).  The floor of 1e-4
  * is published for activations and weights only.  Gradients lie far below it, so that they
  * get the 1e-12 of torchao's version of the recipe (prototype/blockwise_fp8_training).
+ *
+ * Two things of the report are not in it: the inputs of attn.out are E5M6 there, and what
+ * wgrad reads of x is the cached FP8 activation, decoded and quantised again.
  */
 static const plumb_rule deepseek_rules[] = {
     RULE(layer_x, "e4m3:1x128:current:divide:floor=1e-4"),
