@@ -5,6 +5,7 @@
 #include "diagnose/experiment.h"
 
 #include "diagnose/cost.h"
+#include "log/request.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,7 +114,7 @@ static plumb_status judge_seed(plumb_experiment *x, seed_trial *t, plumb_fix *fi
 
     fix->of++;
     fix->held += held;
-    json_array_append_new(fix->seeds, json_integer((json_int_t)t->seed));
+    json_array_append_new(fix->seeds, plumb_seed_json(t->seed));
     plumb_describe_end(&t->fixed, text, sizeof text);
     return plumb_state(
         x, "compared",
@@ -302,7 +303,7 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
         return status;
     fix->of = 1;
     fix->held = held;
-    json_array_append_new(fix->seeds, json_integer((json_int_t)x->settings->seed));
+    json_array_append_new(fix->seeds, plumb_seed_json(x->settings->seed));
     if (!held)
         return plumb_state(x, "compared",
                            "Rejected: %s does not hold to step %lld from the "

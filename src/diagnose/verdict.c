@@ -3,6 +3,8 @@
  */
 #include "diagnose/experiment.h"
 
+#include "log/request.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,7 +114,7 @@ static json_t *record_json(const plumb_experiment *x, const plumb_record *r)
     json_object_set_new(json, "label", plumb_text_json(r->label));
     json_object_set_new(json, "phase", json_string(r->phase));
     json_object_set_new(json, "text", plumb_text_json(r->text));
-    json_object_set_new(json, "seed", json_integer((json_int_t)r->seed));
+    json_object_set_new(json, "seed", plumb_seed_json(r->seed));
     if (r->rules != NULL)
         json_object_set(json, "rules", r->rules);
     else

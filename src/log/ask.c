@@ -12,8 +12,7 @@
 #include "file/text.h"
 #include "plumb/file.h"
 
-/* A seed past int64 is written as a string of digits; readers take both. */
-static json_t *seed_json(uint64_t seed)
+json_t *plumb_seed_json(uint64_t seed)
 {
     char text[24];
 
@@ -52,11 +51,11 @@ static json_t *request_json(const plumb_request *request)
     if (request->run_dir != NULL)
         json_object_set_new(json, "run_dir", json_string(request->run_dir));
     if (request->has_seed)
-        json_object_set_new(json, "seed", seed_json(request->seed));
+        json_object_set_new(json, "seed", plumb_seed_json(request->seed));
     if (request->has_data_seed)
-        json_object_set_new(json, "data_seed", seed_json(request->data_seed));
+        json_object_set_new(json, "data_seed", plumb_seed_json(request->data_seed));
     if (request->has_micro_order)
-        json_object_set_new(json, "micro_order", seed_json(request->micro_order));
+        json_object_set_new(json, "micro_order", plumb_seed_json(request->micro_order));
     if (request->stop_at >= 0)
         json_object_set_new(json, "stop_at", json_integer((json_int_t)request->stop_at));
     if (request->policy != NULL)

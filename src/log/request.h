@@ -14,4 +14,7 @@ typedef struct plumb_variable {
 extern const plumb_variable plumb_variables[];
 extern const size_t plumb_variable_count;
 
+/* A seed past int64 is written as a string of digits; readers take both. */
+json_t *plumb_seed_json(uint64_t seed);
+
 #endif

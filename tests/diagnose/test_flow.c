@@ -409,6 +409,17 @@ static void plan(void)
     finish(&f, v, "plan");
 }
 
+/* Past int64 a seed is text, as in request.json. */
+static void large_seed(void)
+{
+    fake f = {.culprits = 8};
+    json_t *v = diagnose(
+        &f, (plumb_diagnose_settings){.has_seed = true, .seed = 9223372036854775809u});
+
+    CHECK(mentions(v, "runs", "\"seed\":\"9223372036854775809\""), "not the seed's digits");
+    finish(&f, v, "a seed past 2^63");
+}
+
 int main(void)
 {
     one_site();
@@ -425,5 +436,6 @@ int main(void)
     not_numerics();
     cannot_tell();
     plan();
+    large_seed();
     return check_exit();
 }
