@@ -14,14 +14,19 @@ enum { ORDERS = 2, SKIP = 5 };
 /* Nats.  Rounding in 8 bits itself moves a healthy run by a few hundredths. */
 static const double least_band = 0.05, band_without_measure = 0.1, safety = 3;
 
-static plumb_status measure(plumb_experiment *x, double *largest, bool *moved,
-                            plumb_error *why)
+/* What the runs with other orders showed. */
+typedef struct drift {
+    int runs; /* that got to their end */
+    double largest;
+    bool moved;
+} drift;
+
+static plumb_status measure(plumb_experiment *x, drift *d, plumb_error *why)
 {
     json_t *rules = plumb_rules_everywhere("bf16");
     plumb_status status = PLUMB_OK;
 
-    *largest = 0;
-    *moved = false;
+    *d = (drift){0};
     for (uint64_t order = 1; order <= ORDERS && status == PLUMB_OK; order++) {
         plumb_outcome outcome;
         bool by_hash;
@@ -43,8 +48,9 @@ static plumb_status measure(plumb_experiment *x, double *largest, bool *moved,
             plumb_history_gap(&outcome.history, &x->twin.history, 0.9, SKIP, &last);
 
         if (plumb_survived(x, &outcome) && isfinite(gap)) {
-            *largest = gap > *largest ? gap : *largest;
-            *moved |=
+            d->runs++;
+            d->largest = gap > d->largest ? gap : d->largest;
+            d->moved |=
                 plumb_history_differ(&outcome.history, &x->twin.history, &by_hash) != 0;
         }
         plumb_outcome_free(&outcome);
@@ -53,10 +59,16 @@ static plumb_status measure(plumb_experiment *x, double *largest, bool *moved,
     return status;
 }
 
+static plumb_status assume(plumb_experiment *x, const char *reason)
+{
+    snprintf(x->band_text, sizeof x->band_text, "%.3f nats, an assumption: %s", x->band,
+             reason);
+    return plumb_limit(x, "The noise band of %.2f nats is assumed: %s.", x->band, reason);
+}
+
 static plumb_status set_band(plumb_experiment *x, plumb_error *why)
 {
-    double largest;
-    bool moved;
+    drift d;
 
     if (x->settings->band > 0) {
         x->band = x->settings->band;
@@ -64,34 +76,25 @@ static plumb_status set_band(plumb_experiment *x, plumb_error *why)
         return PLUMB_OK;
     }
     x->band = band_without_measure;
-    if (!x->offers_micro_order) {
-        snprintf(
-            x->band_text, sizeof x->band_text,
-            "%.3f nats, an assumption: the trainer cannot change the order of its sums",
-            x->band);
-        return plumb_limit(x, "The noise band of %.2f nats is assumed, not measured.",
-                           x->band);
-    }
-    const plumb_status status = measure(x, &largest, &moved, why);
+    if (!x->offers_micro_order)
+        return assume(x, "the trainer cannot change the order of its sums");
+    const plumb_status status = measure(x, &d, why);
 
     if (status != PLUMB_OK)
         return status;
-    if (!moved) {
-        snprintf(x->band_text, sizeof x->band_text,
-                 "%.3f nats, an assumption: another order of micro-batches changed nothing",
-                 x->band);
-        return plumb_limit(x,
-                           "The noise band of %.2f nats is assumed: another order of "
-                           "micro-batches changed nothing (one micro-batch a step?).",
-                           x->band);
-    }
-    x->band = safety * largest > least_band ? safety * largest : least_band;
+    if (d.runs == 0)
+        return assume(x, "no run with another order of sums got to its end");
+    if (!d.moved)
+        return assume(x,
+                      "another order of micro-batches changed nothing (one micro-batch a "
+                      "step?)");
+    x->band = safety * d.largest > least_band ? safety * d.largest : least_band;
     x->band_is_measured = true;
     snprintf(
         x->band_text, sizeof x->band_text,
         "%.3f nats: %g times the largest smoothed gap (%.4f) between %d orders of the same "
         "bf16 sums, at least %.2f",
-        x->band, safety, largest, ORDERS + 1, least_band);
+        x->band, safety, d.largest, d.runs + 1, least_band);
     return PLUMB_OK;
 }
 

@@ -55,6 +55,8 @@ static void declare(const fake *f)
                   "schedule_steps", FAKE_STEPS, "features", "batch_hash", "state_hash",
                   f->without_lr_scale ? "data_seed" : "lr_scale", "sites", sites);
 
+    if (f->orders_die > 0)
+        json_array_append_new(json_object_get(run, "features"), json_string("micro_order"));
     snprintf(path, sizeof path, "%s/run.json", f->directory);
     if (plumb_json_save(path, run, &why) != PLUMB_OK)
         fprintf(stderr, "# %s\n", why.message);
@@ -126,6 +128,7 @@ static uint64_t fingerprint(const fake *f, const plumb_arm *arm)
     }
     if (f->repeat_late > 0)
         hash += (uint64_t)arm->repeat;
+    hash += arm->request->micro_order;
     return hash * 31 + (uint64_t)(arm->request->lr_scale * 1000);
 }
 
@@ -188,7 +191,9 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         snprintf(outcome->message, sizeof outcome->message, "no \x1b[31m data");
         return PLUMB_OK;
     }
-    if (f->dies_when_repeated && arm->repeat == 1) {
+    if ((f->dies_when_repeated && arm->repeat == 1) ||
+        (arm->request->has_micro_order &&
+         arm->request->micro_order <= (uint64_t)f->orders_die)) {
         outcome->end = PLUMB_END_DIED;
         outcome->exit_status = 1;
         snprintf(outcome->message, sizeof outcome->message, "the disk is full");

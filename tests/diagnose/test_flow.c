@@ -409,6 +409,25 @@ static void plan(void)
     finish(&f, v, "plan");
 }
 
+/* A band says what it was measured from, and nothing of orders that did not run. */
+static void bands(void)
+{
+    fake one = {.culprits = 8, .fails_at = 20, .orders_die = 1};
+    json_t *v = diagnose(&one, (plumb_diagnose_settings){0});
+
+    CHECK(mentions(v, "band", "between 2 orders"), "not measured from two orders");
+    finish(&one, v, "one order of sums died");
+
+    fake both = {.culprits = 8, .fails_at = 20, .orders_die = 2};
+
+    v = diagnose(&both, (plumb_diagnose_settings){0});
+    CHECK(mentions(v, "band", "0.100 nats, an assumption"), "not assumed");
+    CHECK(mentions(v, "limits", "no run with another order of sums got to its end"),
+          "not said why the band is assumed");
+    CHECK(!mentions(v, "limits", "changed nothing"), "orders that died changed nothing");
+    finish(&both, v, "both orders of sums died");
+}
+
 /* Past int64 a seed is text, as in request.json. */
 static void large_seed(void)
 {
@@ -436,6 +455,7 @@ int main(void)
     not_numerics();
     cannot_tell();
     plan();
+    bands();
     large_seed();
     return check_exit();
 }
