@@ -45,7 +45,8 @@ static void ticks_linear(report_text *svg, const report_frame *frame, bool perce
 static void ticks_log(report_text *svg, const report_frame *frame, bool percent)
 {
     static const double digits[] = {1, 2, 5};
-    const double decades = log10(frame->most / frame->least);
+    const double decades =
+        log10(frame->most) - log10(frame->least); /* the ratio may overflow */
     const int step = decades > 7 ? (int)ceil(decades / 7) : 1;
     const int count = decades < 2.2 ? 3 : 1;
     const int first = (int)floor(log10(frame->least)), last = (int)ceil(log10(frame->most));

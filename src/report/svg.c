@@ -20,7 +20,9 @@ double report_frame_y(const report_frame *frame, double value)
     if (!frame->log)
         part = (value - frame->least) / (frame->most - frame->least);
     else
-        part = value > 0 ? log(value / frame->least) / log(frame->most / frame->least) : 0;
+        part = value > 0 ? (log(value) - log(frame->least)) /
+                               (log(frame->most) - log(frame->least))
+                         : 0;
     if (isnan(part))
         part = 1;
     return frame->top + (1 - fmin(fmax(part, 0), 1)) * frame->height;

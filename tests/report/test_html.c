@@ -219,6 +219,29 @@ static void spike(const char *study)
     check_done("a spike is drawn");
 }
 
+/* Losses whose ratio no double can hold: the axis still has an end, and so has the drawing. */
+static void far_apart(const char *study)
+{
+    json_t *verdict = fixture_verdict("numerics.json");
+    plumb_error why = {0};
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/runs/a2/run/metrics.jsonl", study);
+    file = fopen(path, "w");
+    if (!CHECK(file != NULL, "%s", path))
+        return;
+    for (int step = 1; step <= 60; step++)
+        fprintf(file, "{\"step\":%d,\"loss\":%s}\n", step, step > 30 ? "1e300" : "2.5");
+    fclose(file);
+    char *html = render(study, verdict, &why);
+    if (CHECK(html != NULL, "%s", why.message))
+        balanced(html, "losses far apart");
+    free(html);
+    json_decref(verdict);
+    check_done("losses of 2.5 and 1e300");
+}
+
 static void bounded(const char *study)
 {
     json_t *verdict = fixture_verdict("numerics.json");
@@ -313,6 +336,7 @@ int main(void)
     outside(study);
     damaged(study);
     spike(study);
+    far_apart(study);
     bounded(study);
     fixture_remove(study);
     return check_exit();
