@@ -25,6 +25,7 @@ plumb_status plumb_file_read(const char *path, size_t limit, char **data, size_t
 
 /* Writes path so that a reader, or a machine that loses power, sees the old file or the new
  * one, never a part: another name in the same directory, fsync, rename, fsync of the directory.
+ * A path that is a device or a pipe is refused, as it would be replaced.
  */
 plumb_status plumb_file_write(const char *path, const void *data, size_t size,
                               plumb_error *why);

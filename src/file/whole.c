@@ -133,12 +133,23 @@ static bool sync_directory_of(const char *path)
     return done;
 }
 
+/* A device or a pipe would be replaced by the rename, not written to. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 plumb_status plumb_file_write_parts(const char *path, const plumb_part *parts, size_t count,
                                     plumb_error *why)
 {
     const size_t size = strlen(path) + 48;
-    char *name = malloc(size);
     int fd, error;
+
+    if (is_special(path))
+        return plumb_fail(why, PLUMB_IO, "cannot write %s: not a regular file", path);
+    char *name = malloc(size);
 
     if (name == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory to write %s", path);

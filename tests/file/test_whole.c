@@ -83,6 +83,24 @@ static void bare_name(void)
     check_done("a name without a folder");
 }
 
+/* A rename onto a device or a pipe would take its place. */
+static void special(void)
+{
+    plumb_error why = {0};
+    struct stat info;
+
+    scratch_folder("pipe");
+    if (!CHECK(mkfifo(scratch_at("pipe/p"), 0600) == 0, "no pipe for the test"))
+        return;
+    CHECK(plumb_file_write(scratch_at("pipe/p"), "x", 1, &why) == PLUMB_IO &&
+              strstr(why.message, "not a regular file") != NULL,
+          "written over a pipe: %s", why.message);
+    CHECK(stat(scratch_at("pipe/p"), &info) == 0 && S_ISFIFO(info.st_mode),
+          "the pipe is gone");
+    CHECK(entries("pipe") == 1, "%d entries, want 1", entries("pipe"));
+    check_done("devices and pipes are not replaced");
+}
+
 static void full_disk(void)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
@@ -230,6 +248,7 @@ int main(void)
     scratch_make();
     write_and_read();
     bare_name();
+    special();
     full_disk();
     rename_fails();
     read_only();
