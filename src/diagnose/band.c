@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ORDERS = 2, SKIP = 5 };
 
@@ -89,7 +90,6 @@ static plumb_status set_band(plumb_experiment *x, plumb_error *why)
                       "another order of micro-batches changed nothing (one micro-batch a "
                       "step?)");
     x->band = safety * d.largest > least_band ? safety * d.largest : least_band;
-    x->band_is_measured = true;
     snprintf(
         x->band_text, sizeof x->band_text,
         "%.3f nats: %g times the largest smoothed gap (%.4f) between %d orders of the same "
@@ -122,8 +122,9 @@ static plumb_status judge_gap(plumb_experiment *x)
 
     x->failure = failure;
     x->own.failure = failure;
-    if (x->record_count > 1) /* the own run's record, so that the table shows it */
-        x->records[1].failure = failure;
+    for (size_t i = 0; i < x->record_count; i++) /* so that the table shows it */
+        if (strcmp(x->records[i].id, x->own.id) == 0)
+            x->records[i].failure = failure;
     x->horizon =
         plumb_cost_horizon(failure.step, failure.decided, x->settings->margin, x->look_to);
     plumb_describe_failure(&failure, text, sizeof text);

@@ -86,7 +86,6 @@ typedef struct plumb_experiment {
     plumb_failure failure;
     int64_t horizon; /* the last step that an arm must reach alive */
     double band, twin_gap;
-    bool band_is_measured;
     char band_text[256];
 
     /* start: a checkpoint that the search may begin from, once it has been checked */

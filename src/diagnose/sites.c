@@ -72,16 +72,31 @@ void plumb_set_free(plumb_set *set)
     *set = (plumb_set){0};
 }
 
-/* Site names are globs in a policy, so the characters that fnmatch knows are escaped. */
+enum { LONGEST_GLOB = 256 };
+
+/* Site names are globs in a policy, so the characters that fnmatch knows are escaped: as bracket
+ * expressions, which Python's fnmatch understands too; where that gets too long for a glob, and
+ * for the backslash itself, with a backslash.
+ */
 static json_t *literal(const char *name)
 {
-    char glob[2 * 256 + 1];
-    size_t n = 0;
+    char glob[LONGEST_GLOB + 1];
+    size_t n = 0, special = 0;
 
-    for (; *name != 0 && n + 2 < sizeof glob; name++) {
-        if (strchr("*?[\\", *name) != NULL)
+    for (const char *at = name; (at = strpbrk(at, "*?[")) != NULL; at++)
+        special++;
+    const bool brackets = strlen(name) + 2 * special <= LONGEST_GLOB;
+
+    for (; *name != 0 && n + 3 < sizeof glob; name++) {
+        const bool bracket = brackets && strchr("*?[", *name) != NULL;
+
+        if (bracket)
+            glob[n++] = '[';
+        else if (strchr("*?[\\", *name) != NULL)
             glob[n++] = '\\';
         glob[n++] = *name;
+        if (bracket)
+            glob[n++] = ']';
     }
     glob[n] = 0;
     return json_string(glob);

@@ -194,6 +194,9 @@ static void gap_only(void)
     expect_sites(v, f.culprits);
     CHECK(strcmp(text(failure, "predicate"), "gap") == 0, "%s", text(failure, "predicate"));
     CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
+    const json_t *own = json_array_get(json_object_get(v, "runs"), 1);
+
+    CHECK(strcmp(text(own, "predicate"), "gap") == 0, "the table shows no gap");
     CHECK(json_is_null(json_object_get(v, "mask")),
           "a mask, though without a twin at that rate nothing would show the gap");
     CHECK(mentions(v, "limits", "masking"), "not said that masking was not tested");
@@ -428,6 +431,16 @@ static void bands(void)
     finish(&both, v, "both orders of sums died");
 }
 
+/* As bracket expressions, since Python's fnmatch knows no backslash. */
+static void special_names(void)
+{
+    fake f = {.culprits = 1u << 10, .fails_at = 20};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    CHECK(mentions(v, "fix", "\"f[[]second].w\""), "a bracket is not a class of itself");
+    finish(&f, v, "a site's name with a bracket");
+}
+
 /* Past int64 a seed is text, as in request.json. */
 static void large_seed(void)
 {
@@ -456,6 +469,7 @@ int main(void)
     cannot_tell();
     plan();
     bands();
+    special_names();
     large_seed();
     return check_exit();
 }
