@@ -283,23 +283,27 @@ done:
 
 /* --- arms of the search --------------------------------------------------------------------- */
 
-/* An arm whose batches differ, or that was refused or ignored, heals nothing and is said. */
+/* An arm whose batches differ, or that was refused, is no answer; that, and one that was ignored,
+ * is said.
+ */
 static plumb_status check_arm(plumb_experiment *x, const char *label,
-                              const plumb_outcome *outcome, bool *heals)
+                              const plumb_outcome *outcome, bool *counts)
 {
     bool by_hash;
 
+    *counts = true;
     if (outcome->end == PLUMB_END_REFUSED) {
-        *heals = false;
+        *counts = false;
         return plumb_limit(x, "The trainer refused \"%s\", so it was not tried.", label);
     }
     if (plumb_history_confounded(&outcome->history, &x->own.history) > 0) {
-        *heals = false;
+        *counts = false;
         return plumb_limit(
             x, "\"%s\" saw other batches than the run: it counts for nothing.", label);
     }
     if (outcome->history.count > 0 &&
-        plumb_history_differ(&outcome->history, &x->own.history, &by_hash) == 0 && !*heals)
+        plumb_history_differ(&outcome->history, &x->own.history, &by_hash) == 0 &&
+        !plumb_survived(x, outcome))
         return plumb_limit(
             x,
             "\"%s\" gave the same numbers as the unchanged run on every common "
@@ -326,11 +330,13 @@ plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *l
 
     if (status != PLUMB_OK)
         return status;
+    bool counts;
+
     x->search_arms++;
-    *heals = plumb_survived(x, &outcome);
+    status = check_arm(x, label, &outcome, &counts);
+    *heals = counts && plumb_survived(x, &outcome);
     if (failure != NULL)
-        *failure = outcome.failure;
-    status = check_arm(x, label, &outcome, heals);
+        *failure = counts ? outcome.failure : (plumb_failure){0};
     plumb_outcome_free(&outcome);
     return status;
 }

@@ -85,7 +85,10 @@ static plumb_status say_singles(plumb_experiment *x, const survey *s)
             continue;
         const char *join = n > 0 ? ", " : "", *name = plumb_class_name((plumb_class)c);
 
-        if (s->heals[c])
+        if (!s->heals[c] && s->failed_at[c] == 0)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s gave no answer", join,
+                                  name);
+        else if (s->heals[c])
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s heals", join, name);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s does not (step %lld)",

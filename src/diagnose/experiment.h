@@ -133,7 +133,8 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
 bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome);
 
 /* An arm of the search: from the checked checkpoint if there is one, judged against the twin.
- * failure may be NULL.
+ * Where it does not heal, a failure of PLUMB_FAILS_NOT means that the arm gave no answer (it was
+ * refused, it died, or its batches differ).  failure may be NULL.
  */
 plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
                            json_t *rules, bool *heals, plumb_failure *failure,

@@ -22,7 +22,7 @@ typedef enum plumb_trial {
 } plumb_trial;
 
 typedef enum plumb_trial_result {
-    PLUMB_TRIAL_NOT_OFFERED = 0,
+    PLUMB_TRIAL_NOT_OFFERED = 0, /* or without an answer */
     PLUMB_TRIAL_FAILED,
     PLUMB_TRIAL_HEALED,
 } plumb_trial_result;

@@ -78,7 +78,8 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK; t++) {
         char what[120], use[PLUMB_SPEC_TEXT], label[240];
-        bool heals = false;
+        bool heals;
+        plumb_failure failure;
         json_t *rules = rules_for(x, (plumb_trial)t);
 
         if (rules == NULL)
@@ -87,12 +88,13 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
         plumb_set_describe(x, &x->culprits, what, sizeof what);
         plumb_trial_use(x, (plumb_trial)t, use);
         snprintf(label, sizeof label, "%s as %s", what, use);
-        status = plumb_ask_arm(x, "mechanism", label, rules, &heals, NULL, why);
+        status = plumb_ask_arm(x, "mechanism", label, rules, &heals, &failure, why);
+        if (status != PLUMB_OK || (!heals && failure.predicate == PLUMB_FAILS_NOT))
+            continue; /* no answer */
         x->trials.result[t] = heals ? PLUMB_TRIAL_HEALED : PLUMB_TRIAL_FAILED;
-        if (status == PLUMB_OK)
-            status = plumb_state(x, "compared", "%s (%s) %s.", label,
-                                 plumb_trial_text((plumb_trial)t),
-                                 heals ? "heals" : "does not heal");
+        status = plumb_state(x, "compared", "%s (%s) %s.", label,
+                             plumb_trial_text((plumb_trial)t),
+                             heals ? "heals" : "does not heal");
     }
     return status;
 }

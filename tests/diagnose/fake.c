@@ -186,7 +186,8 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         return plumb_fail(why, PLUMB_INTERRUPTED, "interrupted");
     snprintf(outcome->id, sizeof outcome->id, "%032d", f->runs);
     outcome->run_dir = strdup(f->directory);
-    if (f->refuses) {
+    if (f->refuses || (f->refuses_current && arm->rules != NULL &&
+                       strcmp(arm->rules->at[0].use, "e4m3:current") == 0)) {
         outcome->end = PLUMB_END_REFUSED;
         snprintf(outcome->message, sizeof outcome->message, "no \x1b[31m data");
         return PLUMB_OK;

@@ -19,7 +19,9 @@ typedef struct fake {
     double rate_hides_below; /* a learning rate scale under which nothing fails */
     bool twin_fails, deaf, flaky, confounded, refuses, one_seed, silent, no_sites;
     bool without_lr_scale;
-    int orders_die;           /* micro_order is offered, and so many of its two runs die */
+    bool
+        refuses_current; /* a rule that uses e4m3:current is refused, whatever was declared */
+    int orders_die;      /* micro_order is offered, and so many of its two runs die */
     bool arms_confounded;     /* only arms of the search see other batches */
     bool fails_when_repeated; /* the first run is healthy */
     bool dies_when_repeated;  /* before its first step */

@@ -182,6 +182,15 @@ static void mechanisms(void)
     CHECK(strcmp(text(mechanism, "name"), "overflow") == 0, "%s", text(mechanism, "name"));
     CHECK(mentions(v, "fix", "e4m3:saturate"), "the fix is not the saturating cast");
     finish(&overflow, v, "a cast that overflows");
+
+    fake refused = {.culprits = 1u << 9, .fails_at = 20, .refuses_current = true};
+
+    v = diagnose(&refused, (plumb_diagnose_settings){0});
+    CHECK(mentions(v, "limits", "so it was not tried"), "not said that it was refused");
+    CHECK(!mentions(v, "statements", "e4m3:current"), "a refused change is said to fail");
+    CHECK(mentions(v, "mechanism", "1 change(s)"), "%s",
+          text(json_object_get(v, "mechanism"), "text"));
+    finish(&refused, v, "a change that the trainer refuses");
 }
 
 static void gap_only(void)
@@ -306,6 +315,7 @@ static void confounded_arms(void)
 
     expect(v, "numerics", 1, "", "all classes");
     CHECK(mentions(v, "limits", "other batches"), "not said that the batches differ");
+    CHECK(mentions(v, "statements", "forward gave no answer"), "an arm without an answer");
     finish(&f, v, "arms on other batches count for nothing");
 }
 
