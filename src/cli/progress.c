@@ -58,10 +58,12 @@ void cli_progress_line(cli_progress *progress, const char *text)
     fflush(progress->out);
 }
 
-/* "42 s", "3 min", "2.5 h". */
+/* "4.2 s", "42 s", "3 min", "2.5 h". */
 static void print_time(char *text, size_t size, double seconds)
 {
-    if (seconds < 99.5)
+    if (seconds < 9.95)
+        plumb_print(text, size, "%.1f s", seconds);
+    else if (seconds < 99.5)
         plumb_print(text, size, "%.0f s", seconds);
     else if (seconds < 99.5 * 60)
         plumb_print(text, size, "%.0f min", seconds / 60);

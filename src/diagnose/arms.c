@@ -52,6 +52,8 @@ void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size)
     plumb_printable(outcome->message, message, sizeof message);
     if (outcome->failure.predicate != PLUMB_FAILS_NOT)
         plumb_describe_failure(&outcome->failure, text, size);
+    else if (outcome->end == PLUMB_END_REACHED && outcome->last_step == 0)
+        snprintf(text, size, "answers"); /* it was only asked what it is */
     else if (outcome->end == PLUMB_END_REACHED)
         snprintf(text, size, "does not fail up to step %lld",
                  (long long)outcome->last_step);
