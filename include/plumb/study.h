@@ -38,8 +38,9 @@ typedef struct plumb_launcher {
     const char *kill_command; /* run by sh, with PLUMB_RUN_DIR set and for at most a minute,
                                    whenever plumb has stopped a run (for processes that are
                                    not in its group, on other hosts say), or NULL */
-    double grace_seconds;     /* between SIGTERM and SIGKILL; 0 means 10.  At most 2 are
-                                   granted when the run is thrown away */
+    double grace_seconds;     /* between SIGTERM and SIGKILL, and from end.json to SIGTERM;
+                                   0 means 10.  At most 2 are granted when the run is
+                                   thrown away */
     double silence_seconds;   /* no new line for so long: stopped, "silent"; 0: never */
     double start_seconds;     /* the same, before the first line; 0: never */
 } plumb_launcher;

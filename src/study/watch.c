@@ -1,8 +1,8 @@
 /* Following one run from its launch to its end.
  *
  * The log is read as it grows and judged line by line.  A run is stopped when a predicate
- * fires, when it goes on past its goal, when it is silent for too long, or when the user
- * interrupts; in each case nothing of its process group is left afterwards.  What the trainer
+ * fires, when it goes on past its goal, when its process outlives its end.json, when it is
+ * silent for too long, or when the user interrupts; in each case nothing of its process group is left afterwards.  What the trainer
  * does is a record with a sentence, never an error of plumb.
  */
 #include "study/parts.h"
@@ -20,6 +20,7 @@ typedef enum cause {
     BY_ITSELF,
     FAILED,
     PAST_GOAL,
+    LINGERS,
     SILENT,
     INTERRUPTED,
 } cause;
@@ -35,6 +36,7 @@ typedef struct session {
     study_judge judge;
     study_child child;
     double started, last_line, last_watch;
+    double ended; /* when end.json was first seen; 0: not yet */
     int64_t offset;
 } session;
 
@@ -65,6 +67,20 @@ static bool read_new_lines(session *run)
     }
     study_history_trim(&seen, run->request->stop_at);
     return study_judge_read(&run->judge, &seen);
+}
+
+/* A trainer writes end.json last: one that is still there a grace later hangs in its teardown. */
+static bool lingers(session *run)
+{
+    char path[STUDY_PATH];
+    struct stat status;
+
+    if (run->ended > 0)
+        return study_clock() - run->ended > run->launcher->grace_seconds;
+    plumb_print(path, sizeof path, "%s/end.json", run->request->run_dir);
+    if (stat(path, &status) == 0)
+        run->ended = study_clock();
+    return false;
 }
 
 static bool is_silent(const session *run)
@@ -103,6 +119,8 @@ static plumb_status follow(session *run, cause *why_ended, plumb_error *why)
             *why_ended = FAILED;
         else if (goal >= 0 && last_step(run->history) > goal)
             *why_ended = PAST_GOAL;
+        else if (lingers(run))
+            *why_ended = LINGERS;
         else if (is_silent(run))
             *why_ended = SILENT;
         else if (is_interrupted(run))
@@ -147,8 +165,8 @@ static plumb_status fill_record(session *run, cause why_ended, study_record *rec
         return status;
     study_ending_read(&run->child, run->request, run->history, run->folder, record);
     study_history_trim(run->history, run->request->stop_at);
-    if (why_ended == BY_ITSELF || record->end == PLUMB_END_REACHED ||
-        record->end == PLUMB_END_NONFINITE)
+    if (why_ended == BY_ITSELF || why_ended == LINGERS ||
+        record->end == PLUMB_END_REACHED || record->end == PLUMB_END_NONFINITE)
         return PLUMB_OK; /* what it did by itself answers any question */
     if (why_ended == PAST_GOAL) {
         record->end = PLUMB_END_REACHED;

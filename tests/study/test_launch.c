@@ -202,6 +202,18 @@ static void silence(void)
     check_done("silence");
 }
 
+/* All is written, and the process hangs in its teardown. */
+static void lingering(void)
+{
+    const plumb_launcher brief = {.grace_seconds = 0.3};
+    const double before = now();
+
+    CHECK_OK(run_mode("linger", "5", "0", brief, any, 5, NULL), why);
+    check_end(PLUMB_END_REACHED, 1, 5);
+    CHECK(now() - before < 10, "took %.1f s", now() - before);
+    check_done("a process that outlives its run");
+}
+
 static void stopping(void)
 {
     const plumb_arm judged = {.predicates = &usual};
@@ -317,6 +329,7 @@ int main(void)
     deaths();
     no_start();
     silence();
+    lingering();
     stopping();
     interruption();
     many_lines();

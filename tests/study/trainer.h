@@ -72,7 +72,8 @@ static const char trainer_text[] =
     "half) printf '{\"step\": 99, \"lo' >>metrics.jsonl; kill -KILL $$;;\n"
     "silent-end) exit 0;;\n"
     "esac\n"
-    "end reached $i\n";
+    "end reached $i\n"
+    "case $mode in linger) sleep 60;; esac\n";
 
 static char scratch[256], trainer_path[300], starts_path[300], pids_path[300];
 
