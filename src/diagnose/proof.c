@@ -73,20 +73,23 @@ static plumb_status ask_fixed(plumb_experiment *x, seed_trial *t, json_t *rules,
 /* Why this seed says nothing, or NULL.  A run that shows no failure of its own may still fail by
  * its gap to its twin, which has been run to the end of the look.
  */
-static const char *useless(const plumb_experiment *x, seed_trial *t)
+static const char *useless(plumb_experiment *x, seed_trial *t)
 {
     plumb_predicates predicates = x->predicates;
     bool by_hash;
 
     if (t->own.history.count > 0 &&
         plumb_history_differ(&t->own.history, &x->own.history, &by_hash) == 0)
-        return "gives the numbers of the first seed: the trainer does not use PLUMB_SEED";
+        return "gives the numbers of the first seed: the trainer does not use PLUMB_SEED, "
+               "or that seed is its own";
     if (t->twin.failure.predicate != PLUMB_FAILS_NOT)
         return "fails in bf16 too";
     predicates.twin = &t->twin.history;
     predicates.band = x->band;
-    if (t->own.failure.predicate == PLUMB_FAILS_NOT)
+    if (t->own.failure.predicate == PLUMB_FAILS_NOT) {
         t->own.failure = plumb_history_judge(&t->own.history, &predicates);
+        plumb_rejudged(x, &t->own);
+    }
     if (t->own.failure.predicate != PLUMB_FAILS_NOT)
         return NULL;
     return t->own.end == PLUMB_END_REACHED ? "does not fail"
@@ -376,18 +379,33 @@ static plumb_status prove_everything(plumb_experiment *x, plumb_error *why)
     return status;
 }
 
-plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why)
+/* The changes of the place that was found, the least first. */
+static plumb_status prove_place(plumb_experiment *x, plumb_error *why)
 {
     char what[200];
+
+    plumb_set_describe(x, &x->culprits, what, sizeof what);
+    plumb_status status = prove_trials(x, what, why);
+
+    if (status == PLUMB_OK && !x->fix.holds && x->culprits.count > 0 && !x->all_classes)
+        status = prove_set(x, &x->culprits, what, why);
+    return status;
+}
+
+plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why)
+{
     plumb_status status = plumb_question_now(x, why,
                                              "Does the fix hold, and does the failure "
                                              "return without it?");
 
-    plumb_set_describe(x, &x->culprits, what, sizeof what);
     if (status == PLUMB_OK)
-        status = prove_trials(x, what, why);
-    if (status == PLUMB_OK && !x->fix.holds && x->culprits.count > 0 && !x->all_classes)
-        status = prove_set(x, &x->culprits, what, why);
+        status = prove_place(x, why);
+    /* Held on the first seed and not on others is another matter than not held at all. */
+    if (status == PLUMB_OK && x->start != NULL && x->fix.held == 0) {
+        status = plumb_search_from_start(x, why);
+        if (status == PLUMB_OK)
+            status = prove_place(x, why);
+    }
     if (status == PLUMB_OK && !x->fix.holds && x->class_count == 1)
         status = prove_class(x, why);
     if (status == PLUMB_OK && !x->fix.holds)
