@@ -57,6 +57,19 @@ static plumb_status publish(plumb_experiment *x, const plumb_samples *own,
                        culprit ? "First at the place itself: " : "First of all: ", text);
 }
 
+/* The sites that the fix names, which may be more than the place. */
+static void mark_fixed(const plumb_experiment *x, const plumb_samples *own, bool *marks)
+{
+    plumb_rules rules = {0};
+
+    if (plumb_rules_from_json(x->fix.rules, "rules of the fix", &rules, NULL) != PLUMB_OK)
+        return;
+    for (size_t site = 0; site < own->site_count; site++)
+        for (size_t r = 0; r < rules.count; r++)
+            marks[site] |= plumb_rule_matches(&rules.at[r], own->site_names[site]);
+    plumb_rules_free(&rules);
+}
+
 static plumb_status find_moved(plumb_experiment *x, const plumb_samples *own,
                                const plumb_samples *clean, plumb_error *why)
 {
@@ -72,7 +85,7 @@ static plumb_status find_moved(plumb_experiment *x, const plumb_samples *own,
     }
     plumb_mark_sites(x, own, &x->culprits, place);
     if (fix_changes_format(x))
-        memcpy(changed, place, own->site_count * sizeof *changed);
+        mark_fixed(x, own, changed);
     status = plumb_moved_first(own, clean, place, changed, NULL, x->failure.step, &m,
                                &found, why);
     if (status == PLUMB_OK && found)
@@ -189,7 +202,7 @@ plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why)
     brief_fix(x, brief, sizeof brief);
     return plumb_settle(
         x, "numerics", 1,
-        "The FP8 arithmetic, in %s%s%s. With %s the run holds past step %lld on "
+        "The FP8 arithmetic, in %s%s%s. With %s the run holds to step %lld on "
         "%d of %d seed%s%s.",
         place, named ? ": " : "", named ? x->mechanism.name : "", brief,
         (long long)f->past_step, f->held, f->of, f->of == 1 ? "" : "s",

@@ -190,7 +190,7 @@ void report_fix(report_text *text, const report_verdict *v)
     }
     if (v->fix.past_step != REPORT_NONE) {
         separate(text, start, v->fix.held != REPORT_NONE ? " " : "; ");
-        report_add(text, "past step ");
+        report_add(text, "to step ");
         add_step(text, v->fix.past_step);
     }
     if (v->fix.returned_at > 0) {
