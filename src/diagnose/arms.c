@@ -76,6 +76,26 @@ bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome)
            outcome->last_step > x->failure.decided && outcome->last_step > 0;
 }
 
+void plumb_rejudged(plumb_experiment *x, const plumb_outcome *outcome)
+{
+    char text[600];
+
+    plumb_describe_end(outcome, text, sizeof text);
+    for (size_t i = 0; i < x->record_count; i++) {
+        plumb_record *r = &x->records[i];
+
+        if (strcmp(r->id, outcome->id) != 0)
+            continue;
+        char *copy = plumb_text("%s", text);
+
+        r->failure = outcome->failure;
+        if (copy == NULL)
+            continue; /* the old words are better than none */
+        free(r->text);
+        r->text = copy;
+    }
+}
+
 /* --- telling the caller -------------------------------------------------------------- */
 
 static double seconds_per_step(const plumb_experiment *x)

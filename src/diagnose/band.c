@@ -8,9 +8,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { ORDERS = 2, SKIP = 5 };
+enum { ORDERS = 2, SKIP = 5, SHORTEST = 10 };
 
 /* Nats.  Rounding in 8 bits itself moves a healthy run by a few hundredths. */
 static const double least_band = 0.05, band_without_measure = 0.1, safety = 3;
@@ -111,6 +110,12 @@ static plumb_status judge_gap(plumb_experiment *x)
         const double largest =
             plumb_history_gap(&x->own.history, &x->twin.history, 0.9, SKIP, &last);
 
+        if (x->own.history.count < SHORTEST)
+            return plumb_settle(
+                x, "cannot tell", 2,
+                "No sign of failure up to step %lld, but that is too short a run to be "
+                "called healthy: a failure of the loss has to hold for %d steps.",
+                (long long)x->own.last_step, SHORTEST);
         return plumb_settle(
             x, "healthy", 0,
             "Healthy up to step %lld: the smoothed gap to the bf16 twin is "
@@ -122,9 +127,7 @@ static plumb_status judge_gap(plumb_experiment *x)
 
     x->failure = failure;
     x->own.failure = failure;
-    for (size_t i = 0; i < x->record_count; i++) /* so that the table shows it */
-        if (strcmp(x->records[i].id, x->own.id) == 0)
-            x->records[i].failure = failure;
+    plumb_rejudged(x, &x->own);
     x->horizon =
         plumb_cost_horizon(failure.step, failure.decided, x->settings->margin, x->look_to);
     plumb_describe_failure(&failure, text, sizeof text);

@@ -140,6 +140,9 @@ plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *l
                            json_t *rules, bool *heals, plumb_failure *failure,
                            plumb_error *why);
 
+/* The outcome was judged anew, against its twin: the table of runs shall show it. */
+void plumb_rejudged(plumb_experiment *x, const plumb_outcome *outcome);
+
 /* How a run ended, as a sentence without a full stop. */
 void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size);
 void plumb_describe_failure(const plumb_failure *failure, char *text, size_t size);
@@ -218,6 +221,11 @@ plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_moved(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why);
+
+/* Classes, place and mechanism once more with arms that begin at step 1, where what was found
+ * from a checkpoint does not hold from the start.
+ */
+plumb_status plumb_search_from_start(plumb_experiment *x, plumb_error *why);
 
 /* The whole experiment over any source of runs; plumb_diagnose calls it with a study. */
 plumb_status plumb_diagnose_with(const plumb_runner *runner,

@@ -183,3 +183,39 @@ plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
     json_decref(events);
     return status;
 }
+
+/* Forgets the checkpoint and all that was concluded from arms that began there. */
+static void forget(plumb_experiment *x)
+{
+    free(x->start);
+    x->start = NULL;
+    x->start_step = 0;
+    plumb_outcome_free(&x->start_twin);
+    plumb_set_free(&x->culprits);
+    x->class_count = 0;
+    x->all_classes = false;
+    x->scope = NULL;
+    for (int t = 0; t < PLUMB_TRIAL_COUNT; t++) {
+        json_decref(x->trial_rules[t]);
+        x->trial_rules[t] = NULL;
+    }
+    x->trials = (plumb_trials){0};
+    x->story = (plumb_story){0};
+    x->mechanism = (plumb_mechanism){0};
+}
+
+plumb_status plumb_search_from_start(plumb_experiment *x, plumb_error *why)
+{
+    plumb_status status =
+        plumb_state(x, "compared",
+                    "What heals from step %lld on does not heal from step 1: a part of the "
+                    "fault strikes before. The search begins again at step 1.",
+                    (long long)x->start_step);
+
+    forget(x);
+    if (status == PLUMB_OK)
+        status = plumb_stage_classes(x, why);
+    if (status == PLUMB_OK)
+        status = plumb_stage_narrow(x, why);
+    return status == PLUMB_OK ? plumb_stage_mechanism(x, why) : status;
+}

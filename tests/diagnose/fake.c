@@ -42,6 +42,21 @@ static json_t *site_json(int i)
     return json;
 }
 
+static void offer_checkpoint(const fake *f, json_t *run)
+{
+    char path[128];
+
+    json_array_append_new(json_object_get(run, "features"), json_string("checkpoint"));
+    snprintf(path, sizeof path, "%s/events.jsonl", f->directory);
+    FILE *events = fopen(path, "w");
+
+    if (events == NULL)
+        return;
+    fprintf(events, "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"there\"}\n",
+            (long long)f->checkpoint);
+    fclose(events);
+}
+
 static void declare(const fake *f)
 {
     char path[128];
@@ -57,6 +72,8 @@ static void declare(const fake *f)
 
     if (f->orders_die > 0)
         json_array_append_new(json_object_get(run, "features"), json_string("micro_order"));
+    if (f->checkpoint > 0)
+        offer_checkpoint(f, run);
     snprintf(path, sizeof path, "%s/run.json", f->directory);
     if (plumb_json_save(path, run, &why) != PLUMB_OK)
         fprintf(stderr, "# %s\n", why.message);
@@ -140,8 +157,9 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
         (f->flaky && arm->repeat > 0) || (f->never_returns && arm->repeat == 3) ||
         (f->fails_when_repeated && arm->repeat == 0) || (f->one_seed && seed != 1))
         return 0;
+    const unsigned early = arm->request->start == NULL ? f->early_culprits : 0;
     const unsigned culprits =
-        seed != 1 && f->other_culprits != 0 ? f->other_culprits : f->culprits;
+        seed != 1 && f->other_culprits != 0 ? f->other_culprits : f->culprits | early;
 
     if (!f->twin_fails && healed(f, culprits, f->deaf ? NULL : arm->rules))
         return 0;
@@ -157,7 +175,9 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
         arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
 
     history->at = calloc((size_t)stop + 1, sizeof *history->at);
-    for (int64_t step = 1; step <= stop && step <= FAKE_STEPS && !f->silent; step++) {
+    const int64_t first = arm->request->start != NULL ? f->checkpoint + 1 : 1;
+
+    for (int64_t step = first; step <= stop && step <= FAKE_STEPS && !f->silent; step++) {
         plumb_metrics *row = &history->at[history->count++];
 
         *row =
@@ -212,7 +232,7 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
     if (f->silent && arm->request->stop_at > 0)
         outcome->end = PLUMB_END_SILENT;
     if (outcome->history.count > 0) {
-        outcome->first_step = 1;
+        outcome->first_step = outcome->history.at[0].step;
         outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
     }
     return PLUMB_OK;

@@ -1,0 +1,134 @@
+/* What was concluded from a checkpoint, or from the run alone, and has to be taken back: a fault
+ * that strikes before the checkpoint, a gap seen only beside the twin, a run too short to judge.
+ */
+#include "fake.h"
+
+#include "check.h"
+
+#include <stdlib.h>
+
+static json_t *diagnose(fake *f, plumb_diagnose_settings settings)
+{
+    static const char *const command[] = {"fake", NULL};
+    json_t *verdict = NULL;
+    plumb_error why = {0};
+
+    fake_begin(f);
+    const plumb_runner runner = fake_runner(f);
+
+    settings.command = command;
+    CHECK_OK(plumb_diagnose_with(&runner, &settings, NULL, NULL, &verdict, &why), why);
+    return verdict;
+}
+
+static const char *text(const json_t *v, const char *key)
+{
+    const char *found = json_string_value(json_object_get(v, key));
+
+    return found != NULL ? found : "";
+}
+
+static void finish(fake *f, json_t *verdict, const char *name)
+{
+    json_decref(verdict);
+    fake_end(f);
+    check_done(name);
+}
+
+static size_t runs_from(const json_t *v, int64_t step)
+{
+    size_t i, count = 0;
+    json_t *run;
+
+    json_array_foreach(json_object_get(v, "runs"), i, run) count +=
+        json_integer_value(json_object_get(run, "start_step")) == step;
+    return count;
+}
+
+static bool has_site(const json_t *v, const char *name)
+{
+    size_t i;
+    json_t *site;
+
+    json_array_foreach(json_object_get(v, "sites"), i,
+                       site) if (strcmp(json_string_value(site), name) == 0) return true;
+    return false;
+}
+
+static void from_a_checkpoint(void)
+{
+    fake f = {.culprits = 1u << 7, .fails_at = 20, .checkpoint = 15};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    CHECK(strcmp(text(v, "class"), "forward") == 0 && has_site(v, fake_names[7]),
+          "class '%s'", text(v, "class"));
+    CHECK(runs_from(v, 15) > 4, "%zu runs from the checkpoint", runs_from(v, 15));
+    finish(&f, v, "one fault, searched from a checkpoint");
+}
+
+static void before_the_checkpoint(void)
+{
+    fake f = {.culprits = 1u << 7,
+              .early_culprits = 1u << 4,
+              .fails_at = 20,
+              .checkpoint = 15,
+              .current_heals = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *sites = json_object_get(v, "sites"), *fix = json_object_get(v, "fix");
+
+    CHECK(strcmp(text(v, "verdict"), "numerics") == 0, "%s", text(v, "headline"));
+    CHECK(strcmp(text(v, "scope"), "pair") == 0, "scope '%s'", text(v, "scope"));
+    CHECK(json_array_size(sites) == 2 && has_site(v, fake_names[4]) &&
+              has_site(v, fake_names[7]),
+          "not both places: %s", text(v, "headline"));
+    CHECK(strstr(text(fix, "text"), "e4m3:current") != NULL, "fix: %s", text(fix, "text"));
+    CHECK(json_integer_value(json_object_get(fix, "held")) == 2, "the fix does not hold");
+    finish(&f, v, "a second fault before the checkpoint");
+}
+
+static void seed_by_its_gap(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.3};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    size_t i, found = 0;
+    json_t *run;
+
+    json_array_foreach(json_object_get(v, "runs"), i, run)
+    {
+        if (strstr(text(run, "label"), "the run itself") == NULL)
+            continue;
+        found++;
+        if (strcmp(text(run, "phase"), "mask") != 0)
+            CHECK(strcmp(text(run, "predicate"), "gap") == 0 &&
+                      strstr(text(run, "text"), "gap to the bf16 twin") != NULL,
+                  "%s: '%s', %s", text(run, "label"), text(run, "predicate"),
+                  text(run, "text"));
+    }
+    CHECK(found >= 2, "%zu unchanged runs", found);
+    finish(&f, v, "the table shows a gap on every seed");
+}
+
+static void too_short(void)
+{
+    for (int64_t steps = 1; steps <= 12; steps++) {
+        fake f = {.culprits = 1u << 3};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){.steps = steps});
+        const char *want = steps < 10 ? "cannot tell" : "healthy";
+
+        CHECK(strcmp(text(v, "verdict"), want) == 0, "%lld steps: %s", (long long)steps,
+              text(v, "headline"));
+        CHECK(strstr(text(v, "headline"), "nan") == NULL, "%s", text(v, "headline"));
+        json_decref(v);
+        fake_end(&f);
+    }
+    check_done("a run of a few steps is not healthy");
+}
+
+int main(void)
+{
+    from_a_checkpoint();
+    before_the_checkpoint();
+    seed_by_its_gap();
+    too_short();
+    return check_exit();
+}
