@@ -73,30 +73,64 @@ static void put(line *l, const char *text, size_t n)
     l->text[l->length] = 0;
 }
 
-static bool is_plain(const char *word)
+static bool is_plain(const char *text, size_t n)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789_-+=.,/:@%";
 
-    return *word != 0 && strspn(word, plain) == strlen(word);
+    return strspn(text, plain) >= n;
+}
+
+/* Text that the shell takes as it is. */
+static void put_quoted(line *l, const char *text, size_t n)
+{
+    if (is_plain(text, n)) {
+        put(l, text, n);
+        return;
+    }
+    put(l, "'", 1);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\'')
+            put(l, "'\\''", 4);
+        else
+            put(l, text + i, 1);
+    }
+    put(l, "'", 1);
 }
 
 static void put_word(line *l, const char *word)
 {
     if (l->length > 0)
         put(l, " ", 1);
-    if (is_plain(word)) {
-        put(l, word, strlen(word));
-        return;
+    if (*word == 0)
+        put(l, "''", 2);
+    put_quoted(l, word, strlen(word));
+}
+
+/* NAME=value: quoted as a whole it would be the name of a command. */
+static void put_assignment(line *l, const char *assignment)
+{
+    const size_t name = strcspn(assignment, "=") + 1;
+
+    put(l, " ", 1);
+    put(l, assignment, name);
+    put_quoted(l, assignment + name, strlen(assignment + name));
+}
+
+/* As put_word, but that the shell expands the placeholder in it. */
+static void put_expanded(line *l, const char *word, const char *placeholder)
+{
+    const size_t n = strlen(placeholder);
+    const char *at;
+
+    put(l, " ", 1);
+    for (; (at = strstr(word, placeholder)) != NULL; word = at + n) {
+        put_quoted(l, word, (size_t)(at - word));
+        put(l, "\"", 1);
+        put(l, placeholder, n);
+        put(l, "\"", 1);
     }
-    put(l, "'", 1);
-    for (; *word != 0; word++) {
-        if (*word == '\'')
-            put(l, "'\\''", 4);
-        else
-            put(l, word, 1);
-    }
-    put(l, "'", 1);
+    put_quoted(l, word, strlen(word));
 }
 
 static char *finish(line *l)
@@ -137,15 +171,15 @@ char *plumb_shell_line(const plumb_request *request, const char *policy,
         strlen("export PLUMB_RUN_DIR=$(mktemp -d);"));
     for (size_t i = 0; environment[i] != NULL; i++)
         if (strncmp(environment[i], "PLUMB_RUN_DIR=", 14) != 0)
-            put_word(&l, environment[i]);
+            put_assignment(&l, environment[i]);
     plumb_environment_free(environment);
     for (size_t i = 0; command[i] != NULL && !l.failed; i++) {
         char *word = plumb_request_substitute(&by_hand, command[i]);
 
         if (word == NULL)
             l.failed = true;
-        else if (strstr(word, placeholder) != NULL && strchr(word, '\'') == NULL)
-            put(&l, " \"", 2), put(&l, word, strlen(word)), put(&l, "\"", 1);
+        else if (strstr(word, placeholder) != NULL)
+            put_expanded(&l, word, placeholder);
         else
             put_word(&l, word);
         free(word);
