@@ -72,7 +72,7 @@ static void unseen_text(void)
     if (text == NULL)
         return;
     for (int i = 0; i < 20000; i++)
-        text[i] = i < 19000 ? (char)('a' + i % 2) : 'z';
+        text[i] = (char)(i < 19000 ? 'a' + i % 2 : 'z');
     text[20000] = 0;
     snprintf(path, sizeof path, "%s/ends-in-z", test_root);
     test_write(path, text);
