@@ -27,6 +27,9 @@ static stage *const stages[] = {
 
 static plumb_status begin(plumb_experiment *x, plumb_error *why)
 {
+    const char *const start[] = {"plumb", "diagnose", "--study", x->runner.directory,
+                                 "--",    NULL};
+    char *again = plumb_shell_words(start);
     char *words = plumb_shell_words(x->settings->command);
 
     x->verdict = "cannot tell";
@@ -36,8 +39,9 @@ static plumb_status begin(plumb_experiment *x, plumb_error *why)
     x->statements = json_array();
     x->limits = json_array();
     x->first_moved = json_null();
-    if (words != NULL)
-        x->next = plumb_text("plumb diagnose --study %s -- %s", x->runner.directory, words);
+    if (again != NULL && words != NULL)
+        x->next = plumb_text("%s %s", again, words);
+    free(again);
     free(words);
     if (x->statements == NULL || x->limits == NULL || x->next == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a verdict");

@@ -82,7 +82,7 @@ static void declare(const fake *f)
 
 void fake_begin(fake *f)
 {
-    strcpy(f->directory, "plumb-fake-XXXXXX");
+    strcpy(f->directory, "plumb fake-XXXXXX");
     if (mkdtemp(f->directory) == NULL)
         f->directory[0] = 0;
     declare(f);

@@ -410,6 +410,8 @@ static void cannot_tell(void)
         CHECK(strstr(text(v, "headline"), cases[i].words) != NULL, "no '%s' in: %s",
               cases[i].words, text(v, "headline"));
         CHECK(json_is_null(json_object_get(v, "fix")), "a fix");
+        CHECK(strstr(text(v, "next"), "--study 'plumb fake-") != NULL, "next: %s",
+              text(v, "next"));
         finish(&f, v, cases[i].name);
     }
 }
