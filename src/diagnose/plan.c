@@ -4,7 +4,6 @@
 #include "diagnose/cost.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { TIMING_STEPS = 5 };
 
@@ -86,14 +85,6 @@ plumb_status plumb_stage_plan(plumb_experiment *x, plumb_error *why)
         status = state_plan(x, classes, sites, search, proof);
     if (status != PLUMB_OK)
         return status;
-    char *words = plumb_shell_words(x->settings->command);
-
-    free(x->next);
-
-    x->next = words == NULL ? NULL
-                            : plumb_text("plumb diagnose --study %s -- %s",
-                                         x->runner.directory, words);
-    free(words);
     if (isnan(seconds))
         return plumb_settle(
             x, "cannot tell", 2,

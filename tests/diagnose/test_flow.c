@@ -424,6 +424,8 @@ static void plan(void)
     expect(v, "cannot tell", 2, "", "");
     CHECK(f.runs == 2, "%d runs for a plan", f.runs);
     CHECK(strstr(text(v, "headline"), "Plan only") != NULL, "%s", text(v, "headline"));
+    CHECK(strcmp(strstr(text(v, "next"), " -- "), " -- fake 'a b'") == 0, "next: %s",
+          text(v, "next"));
     finish(&f, v, "plan");
 }
 
