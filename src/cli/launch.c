@@ -27,6 +27,38 @@ static bool fill(char **command, const char *program, const char *file,
     return good;
 }
 
+/* What a command is filled in with; see docs/run-contract.md. */
+static const char *placeholder_in(const char *word)
+{
+    static const char *const names[] = {"{run_dir}", "{seed}",   "{data_seed}",
+                                        "{stop_at}", "{policy}", "{start}"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(word, names[i]) != NULL)
+            return names[i];
+    return NULL;
+}
+
+/* Our own trainer takes no placeholders, so one in a path or a setting is meant as it stands,
+ * and would be lost.
+ */
+static bool is_free_of_placeholders(const char *file, const cli_words *set,
+                                    plumb_error *why)
+{
+    const char *word = file, *name = placeholder_in(file);
+
+    for (size_t i = 0; name == NULL && i < set->count; i++) {
+        word = set->at[i];
+        name = placeholder_in(word);
+    }
+    if (name == NULL)
+        return true;
+    plumb_fail(why, PLUMB_BAD_INPUT,
+               "%s: holds %s, which a diagnosis would fill in; choose another name", word,
+               name);
+    return false;
+}
+
 char **cli_train_command(const char *run_file, const cli_words *set, plumb_error *why)
 {
     char program[4096];
@@ -51,6 +83,8 @@ char **cli_train_command(const char *run_file, const cli_words *set, plumb_error
                    run_file);
         goto done;
     }
+    if (!is_free_of_placeholders(file, set, why))
+        goto done;
     command = calloc(4 + 2 * set->count, sizeof *command);
     good = command != NULL && fill(command, program, file, set);
     if (!good) {

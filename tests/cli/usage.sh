@@ -40,6 +40,9 @@ wrong "both" "not both" "$PLUMB" diagnose run.yaml -- true
 wrong "two run files" "'b.yaml' is one argument too many" "$PLUMB" diagnose a.yaml b.yaml
 wrong "--set with a command" "--set is for run files" "$PLUMB" diagnose --set a=1 -- true
 wrong "no such run file" "nowhere.yaml: No such file" "$PLUMB" diagnose nowhere.yaml
+echo "name: odd" >"$place/odd {seed}.yaml"
+wrong "a placeholder in a path" "holds {seed}" "$PLUMB" diagnose "odd {seed}.yaml"
+rm -f "$place/odd {seed}.yaml"
 wrong "a folder as run file" "not a file" "$PLUMB" diagnose .
 wrong "report of nothing" "needs an argument" "$PLUMB" report
 wrong "report of no study" "no verdict.json there" "$PLUMB" report nowhere
