@@ -15,7 +15,8 @@
  * ID is the hash (XXH3-128) of what defines the run: command, the trainer's config hash,
  * seeds, micro order, policy, start, stop, checkpoints, scales, skip, sensors, repeat number.
  * The same request therefore finds a finished run instead of launching another one, which is
- * also how a study that was killed goes on.  To run something again: another repeat number, or
+ * also how a study that was killed goes on.  A run that came to nothing (refused, silent, died with
+ * another status than 0) and shows no failure is launched again.  To run something again: another repeat number, or
  * remove STUDY/runs/ID while no plumb works there.
  *
  * One thread at a time per study.  Studies are independent.  When plumb dies, the trainer gets
@@ -160,6 +161,7 @@ typedef struct plumb_arm {
     const char
         *config_hash; /* of run.json, part of the identity; NULL before it is known */
     int repeat;       /* 0, 1, ...: to run the very same request again */
+    bool anew;        /* launch it even if it is there: its answer may have changed */
     const plumb_predicates *predicates; /* NULL: run to the end whatever happens */
 } plumb_arm;
 

@@ -248,6 +248,20 @@ static plumb_status remember(plumb_experiment *x, const plumb_question *q,
     return tell_end(x, r, why);
 }
 
+/* A trainer without a config_hash may have been edited since a kept run was made. */
+static plumb_status note_kept(plumb_experiment *x, const plumb_outcome *outcome)
+{
+    const char *hash = x->declaration.config_hash;
+
+    if (!outcome->reused || x->said_kept || (hash != NULL && hash[0] != 0))
+        return PLUMB_OK;
+    x->said_kept = true;
+    return plumb_limit(
+        x, "Runs are kept from an earlier diagnosis of the same command, and the trainer "
+           "declares no config_hash: if it or its data were changed since, take another "
+           "--study.");
+}
+
 /* Rows of the log that are no JSON are worth a sentence: they may be all there is. */
 static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
                                    const plumb_outcome *outcome)
@@ -286,6 +300,7 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
                            .rules = rules.count > 0 ? &rules : NULL,
                            .config_hash = x->declared ? x->declaration.config_hash : NULL,
                            .repeat = question->repeat,
+                           .anew = question->anew,
                            .predicates = question->unjudged ? NULL : &predicates};
 
     status = x->runner.run(x->runner.self, &arm, watch, &context, outcome, why);
@@ -293,6 +308,8 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
         status = remember(x, question, &request, outcome, why);
     if (status == PLUMB_OK)
         status = note_bad_lines(x, question, outcome);
+    if (status == PLUMB_OK)
+        status = note_kept(x, outcome);
     if (status == PLUMB_OK)
         status = plumb_verdict_save(x, why);
 done:

@@ -116,12 +116,18 @@ static plumb_status judge_gap(plumb_experiment *x)
                 "No sign of failure up to step %lld, but that is too short a run to be "
                 "called healthy: a failure of the loss has to hold for %d steps.",
                 (long long)x->own.last_step, SHORTEST);
+        char early[80] = "";
+
+        if (x->own.last_step < x->look_to)
+            snprintf(early, sizeof early,
+                     ", where the run ended of itself (asked for %lld)",
+                     (long long)x->look_to);
         return plumb_settle(
             x, "healthy", 0,
-            "Healthy up to step %lld: the smoothed gap to the bf16 twin is "
+            "Healthy up to step %lld%s: the smoothed gap to the bf16 twin is "
             "%+.4f nats at the end and at most %.4f; a lasting gap over %.3f "
             "would have been called a failure.",
-            (long long)x->own.last_step, last, largest, x->band);
+            (long long)x->own.last_step, early, last, largest, x->band);
     }
     char text[400];
 

@@ -51,7 +51,7 @@ typedef struct plumb_question {
     int repeat;
     uint64_t micro_order, seed_shift;
     double lr_scale;
-    bool sensors, unjudged;
+    bool sensors, unjudged, anew;
     const plumb_history *paired; /* the twin for predicate (c); NULL: (a) and (b) only */
     const int64_t *checkpoint_at;
     size_t checkpoint_count;
@@ -77,7 +77,8 @@ typedef struct plumb_experiment {
     plumb_declaration declaration;
     bool declared;
     bool offers_checkpoint, offers_micro_order, offers_lr_scale, offers_observe;
-    bool *low; /* per site: fewer bits than bf16, or a format plumb does not know */
+    bool said_kept; /* that kept runs may be of another state of the trainer */
+    bool *low;      /* per site: fewer bits than bf16, or a format plumb does not know */
     plumb_predicates predicates; /* (a) and (b) */
     int64_t look_to;             /* the own run is followed so far */
 

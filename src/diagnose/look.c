@@ -107,7 +107,7 @@ plumb_status plumb_stage_look(plumb_experiment *x, plumb_error *why)
     if (status != PLUMB_OK)
         return status;
     const plumb_question question = {
-        .phase = "check", .label = "look at the trainer", .unjudged = true};
+        .phase = "check", .label = "look at the trainer", .unjudged = true, .anew = true};
 
     status = plumb_ask(x, &question, &outcome, why);
     if (status != PLUMB_OK)

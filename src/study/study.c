@@ -248,8 +248,19 @@ static plumb_status check_arm(const plumb_arm *arm, plumb_error *why)
     return PLUMB_OK;
 }
 
+/* Whether the run came to nothing for a reason that may be gone by now: no memory, no data, a
+ * limit on silence that has been raised.  Not one that ends with status 0 and says nothing more.
+ */
+static bool may_go_better(const plumb_outcome *outcome)
+{
+    return outcome->end == PLUMB_END_REFUSED || outcome->end == PLUMB_END_SILENT ||
+           (outcome->end == PLUMB_END_DIED &&
+            (outcome->exit_status != 0 || outcome->signal != 0));
+}
+
 /* The finished run of this place, judged by the arm's predicates.  PLUMB_NOT_FOUND when there
- * is none, its record or log is damaged, or it was stopped too early for them.
+ * is none, its record or log is damaged, it was stopped too early for them, or it was no
+ * training result.
  */
 static plumb_status recall(const plumb_arm *arm, const place *where, plumb_outcome *outcome,
                            plumb_error *why)
@@ -273,6 +284,10 @@ static plumb_status recall(const plumb_arm *arm, const place *where, plumb_outco
     if (got == PLUMB_OK)
         got = study_outcome_judge(&record, where->run_dir, &history, arm, outcome, why);
     plumb_history_free(&history);
+    if (got == PLUMB_OK && may_go_better(outcome)) {
+        plumb_outcome_free(outcome);
+        return PLUMB_NOT_FOUND;
+    }
     if (got == PLUMB_OK)
         outcome->reused = true;
     return got;
@@ -366,7 +381,7 @@ plumb_status plumb_study_run(plumb_study *study, const plumb_arm *arm, plumb_wat
     if (status != PLUMB_OK)
         return status;
     place_of(study, id, &where);
-    status = recall(arm, &where, outcome, why);
+    status = arm->anew ? PLUMB_NOT_FOUND : recall(arm, &where, outcome, why);
     if (status == PLUMB_NOT_FOUND)
         status = launch(study, arm, &where, watch, context, outcome, why);
     return status;

@@ -35,6 +35,11 @@ says half 'line 2 of metrics.jsonl'
 ask bare 2 sh -c 'echo "{\"step\":1,\"loss\":NaN}" >"$PLUMB_RUN_DIR/metrics.jsonl"'
 says bare "ignored the policy"
 
+ask early 0 sh -c 'loss=2.00; [ -z "${PLUMB_POLICY:-}" ] || loss=2.01; step=0
+while [ $step -lt 20 ]; do step=$((step + 1)); echo "{\"step\":$step,\"loss\":$loss}"
+done >"$PLUMB_RUN_DIR/metrics.jsonl"'
+says early "ended of itself (asked for 1000)"
+
 ask deaf 2 python3 "$trainer" --fault frozen --deaf
 says deaf "ignored the policy"
 field deaf "v['fix']" None
