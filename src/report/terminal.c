@@ -197,7 +197,9 @@ static void run_row(page *p, const report_run *run)
     report_run_step(&words, run);
     cell(p, PLAIN, words.at, c.step, true);
     report_text_free(&words);
-    if (!isnan(run->gap))
+    if (fabs(run->gap) >= 1e4) /* more digits than the column has room for */
+        report_real(&words, run->gap, 3);
+    else if (!isnan(run->gap))
         report_fixed(&words, run->gap, 3, true);
     cell(p, PLAIN, words.at, c.gap, true);
     report_text_free(&words);

@@ -265,6 +265,28 @@ static json_t *huge_verdict(size_t runs)
     return verdict;
 }
 
+/* A number is written whole or with a power of ten, never cut in its middle. */
+static void wide_gaps(void)
+{
+    static const double gaps[] = {9.4e6, -94123.5, 1e300, 9999.5};
+    static const char *const want[] = {" 9.4e6 ", " -9.41e4 ", " 1e300 ", "+9999.500"};
+
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
+        json_t *verdict = fixture_verdict("numerics.json");
+        plumb_error why = {0};
+
+        json_object_set_new(json_array_get(json_object_get(verdict, "runs"), 1), "gap",
+                            json_real(gaps[i]));
+        char *text = show(verdict, (plumb_screen){.width = 100}, &why);
+
+        if (CHECK(text != NULL, "%s", why.message))
+            CHECK(strstr(text, want[i]) != NULL, "no '%s' in:\n%s", want[i], text);
+        free(text);
+        json_decref(verdict);
+    }
+    check_done("gaps of many digits");
+}
+
 static void many_runs(void)
 {
     json_t *verdict = huge_verdict(1000);
@@ -353,6 +375,7 @@ int main(int count, char **arguments)
     hostile_text();
     folding();
     many_runs();
+    wide_gaps();
     colours();
     streams();
     return check_exit();
