@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-enum { HEALTHY_REPEAT = 50, EXPECTED_ARMS = 12 };
+/* FIRST_MORE: the proof asks for repeat 3. */
+enum { HEALTHY_REPEAT = 50, EXPECTED_ARMS = 12, MORE_REPEATS = 3, FIRST_MORE = 4 };
 
 /* The end of a run that is no training result, as a verdict. */
 static plumb_status settle_no_result(plumb_experiment *x, const plumb_outcome *outcome)
@@ -117,6 +118,49 @@ static plumb_status say_same(plumb_experiment *x, bool by_hash)
         sensors ? "; the repeat had its sensors off, so they do not move the result" : "");
 }
 
+static bool similar_steps(int64_t a, int64_t b)
+{
+    const int64_t apart = a > b ? a - b : b - a, allowed = a / 4 > 10 ? a / 4 : 10;
+
+    return apart <= allowed;
+}
+
+/* A trainer that is not deterministic may fail twice at about the same step by chance: a failure
+ * that belongs to the request comes back every time.
+ */
+static plumb_status insist(plumb_experiment *x, int64_t differ, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    for (int k = 0; k < MORE_REPEATS && status == PLUMB_OK && !x->settled; k++) {
+        plumb_outcome more;
+        char label[48];
+
+        snprintf(label, sizeof label, "the same again, time %d", k + 3);
+        const plumb_question question = {.phase = "repeat",
+                                         .label = label,
+                                         .stop_at = x->horizon,
+                                         .repeat = FIRST_MORE + k};
+
+        status = plumb_ask(x, &question, &more, why);
+        if (status != PLUMB_OK)
+            break;
+        const bool fails = more.failure.predicate != PLUMB_FAILS_NOT;
+
+        if (!fails && !ended_cleanly(&more)) {
+            status = settle_no_result(x, &more);
+            plumb_outcome_free(&more);
+        } else if (!fails || !similar_steps(x->own.failure.step, more.failure.step)) {
+            plumb_outcome_free(&x->again);
+            x->again = more;
+            status = settle_not_reproducible(x, differ);
+        } else {
+            plumb_outcome_free(&more);
+        }
+    }
+    return status;
+}
+
 /* The repeat differs.  Was it the sensors, or is the trainer not deterministic? */
 static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *why)
 {
@@ -142,21 +186,17 @@ static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *w
             status = plumb_limit(x, "The sensors of this trainer change its numbers; the "
                                     "verdict is on the run without them.");
     } else {
-        status =
-            plumb_limit(x,
-                        "The run is not deterministic: the same request differs from step "
-                        "%lld. A difference between two arms may be chance.",
-                        (long long)differ);
+        if (x->failure.predicate != PLUMB_FAILS_NOT)
+            status = insist(x, differ, why);
+        if (status == PLUMB_OK && !x->settled)
+            status = plumb_limit(
+                x,
+                "The run is not deterministic: the same request differs from step "
+                "%lld. A difference between two arms may be chance.",
+                (long long)differ);
     }
     plumb_outcome_free(&third);
     return status;
-}
-
-static bool similar_steps(int64_t a, int64_t b)
-{
-    const int64_t apart = a > b ? a - b : b - a, allowed = a / 4 > 10 ? a / 4 : 10;
-
-    return apart <= allowed;
 }
 
 static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
@@ -181,7 +221,9 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
 
     if (status == PLUMB_OK && x->offers_observe)
         return separate(x, differ, why);
-    if (status == PLUMB_OK)
+    if (status == PLUMB_OK && own_fails)
+        status = insist(x, differ, why);
+    if (status == PLUMB_OK && !x->settled)
         status =
             plumb_limit(x, "The run is not deterministic: a difference between two arms "
                            "may be chance.");

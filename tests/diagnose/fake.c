@@ -154,7 +154,9 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
     const uint64_t seed = arm->request->has_seed ? arm->request->seed : 1;
 
     if (f->fails_at == 0 || arm->request->lr_scale < f->rate_hides_below ||
-        (f->flaky && arm->repeat > 0) || (f->never_returns && arm->repeat == 3) ||
+        (f->flaky && arm->repeat > 0) ||
+        (f->lucky_repeat > 0 && arm->repeat == f->lucky_repeat) ||
+        (f->never_returns && arm->repeat == 3) ||
         (f->fails_when_repeated && arm->repeat == 0) || (f->one_seed && seed != 1))
         return 0;
     const unsigned early = arm->request->start == NULL ? f->early_culprits : 0;

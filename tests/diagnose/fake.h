@@ -29,6 +29,7 @@ typedef struct fake {
     bool never_returns;       /* without the fix the failure does not come back */
     unsigned other_culprits;  /* on other seeds than the first; 0: the same */
     int64_t interrupt_after;  /* runs; 0: never */
+    int lucky_repeat;         /* this one of the repeats does not fail */
     int64_t checkpoint;       /* offered after this step; 0: none are */
     unsigned early_culprits;  /* more of them in runs that begin before the checkpoint */
     /* what came of it */

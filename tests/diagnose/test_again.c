@@ -124,11 +124,32 @@ static void too_short(void)
     check_done("a run of a few steps is not healthy");
 }
 
+/* No two runs are the same: one that fails twice is asked again before anything rests on it. */
+static void by_chance(void)
+{
+    fake steady = {.culprits = 1u << 3, .fails_at = 20, .repeat_late = 2};
+    json_t *v = diagnose(&steady, (plumb_diagnose_settings){0});
+
+    CHECK(strcmp(text(v, "verdict"), "numerics") == 0, "%s", text(v, "headline"));
+    finish(&steady, v, "not deterministic, but it fails every time");
+    for (int k = 4; k <= 6; k++) {
+        fake f = {.culprits = 1u << 3, .fails_at = 20, .repeat_late = 2, .lucky_repeat = k};
+
+        v = diagnose(&f, (plumb_diagnose_settings){0});
+        CHECK(strcmp(text(v, "verdict"), "not reproducible") == 0, "%s",
+              text(v, "headline"));
+        json_decref(v);
+        fake_end(&f);
+    }
+    check_done("not deterministic, and it fails by chance");
+}
+
 int main(void)
 {
     from_a_checkpoint();
     before_the_checkpoint();
     seed_by_its_gap();
     too_short();
+    by_chance();
     return check_exit();
 }
