@@ -45,5 +45,5 @@ before=$(find "$place/study/runs" -name outcome.json | wc -l)
 after=$(find "$place/study/runs" -name outcome.json | wc -l)
 [ "$before" -eq "$after" ]
 result $? "asked again: $before runs, then $after"
-field again "all(r['reused'] for r in v['runs'])" True
+field again "all(r['reused'] for r in v['runs'][1:])" True
 finish
