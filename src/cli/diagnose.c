@@ -50,7 +50,6 @@ cli_diagnose_values cli_diagnose_defaults(void)
     bool help;
 
     cli_parse(&cli_diagnose, nothing, &values, &line, &help, &why);
-    ;
     return values;
 }
 

@@ -37,12 +37,11 @@ static plumb_status publish(plumb_experiment *x, const plumb_samples *own,
 
     plumb_printable(own->site_names[m->site], site, sizeof site);
     describe_range(m, range, sizeof range);
-    snprintf(
-        text, sizeof text,
-        "%s of %s left its %s range (%s) at step %lld with %.3g, %lld steps before the "
-        "failure",
-        m->statistic, site, m->against_clean ? "healthy" : "allowed", range,
-        (long long)m->step, m->value, (long long)lead);
+    snprintf(text, sizeof text,
+             "%s of %s left its %s range (%s) at step %lld with %.3g, %lld step%s before "
+             "the failure",
+             m->statistic, site, m->against_clean ? "healthy" : "allowed", range,
+             (long long)m->step, m->value, (long long)lead, lead == 1 ? "" : "s");
     if (culprit || json_is_null(x->first_moved)) {
         json_decref(x->first_moved);
         x->first_moved = json_pack(
