@@ -167,8 +167,9 @@ char *plumb_shell_line(const plumb_request *request, const char *policy,
 
     if (environment == NULL)
         return NULL;
-    put(&l, "export PLUMB_RUN_DIR=$(mktemp -d);",
-        strlen("export PLUMB_RUN_DIR=$(mktemp -d);"));
+    /* In a subshell: the variables must not stay behind and steer the next run. */
+    put(&l, "(export PLUMB_RUN_DIR=$(mktemp -d);",
+        strlen("(export PLUMB_RUN_DIR=$(mktemp -d);"));
     for (size_t i = 0; environment[i] != NULL; i++)
         if (strncmp(environment[i], "PLUMB_RUN_DIR=", 14) != 0)
             put_assignment(&l, environment[i]);
@@ -184,5 +185,6 @@ char *plumb_shell_line(const plumb_request *request, const char *policy,
             put_word(&l, word);
         free(word);
     }
+    put(&l, ")", 1);
     return finish(&l);
 }
