@@ -5,7 +5,7 @@
  * rounding, so the results do not depend on the host's rounding or
  * flush-to-zero modes; only the multiplication by the scale is floating point and
  * expects round-to-nearest with subnormals (the default).  Every variant (baseline,
- * AVX2, AVX-512) gives the same bytes and the same counts.
+ * AVX2, AVX-512) gives the same bytes, the same counts and the same energies.
  */
 #ifndef PLUMB_CAST_H
 #define PLUMB_CAST_H
@@ -23,6 +23,9 @@ typedef struct plumb_counts {
     uint64_t total;     /* elements */
     uint64_t saturated; /* finite, but past the largest finite value after rounding
                            (whatever became of them: largest, infinity or NaN) */
+    uint64_t clipped;   /* finite, and |x * scale| above the largest finite value before
+                           rounding: clipped by the scale (E4M3: 448 < |v|, of which those
+                           below 464 round back and are not saturated) */
     uint64_t flushed;   /* not zero, but rounded to zero */
     uint64_t zero;      /* zero in the source (so never counted as flushed) */
     uint64_t nonfinite; /* infinity or NaN in the source, before the scale */
@@ -34,23 +37,68 @@ typedef struct plumb_counts {
 /* counts_into += counts (amax and code_amax: maximum). */
 void plumb_counts_add(plumb_counts *into, const plumb_counts *counts);
 
-/* How to cast. */
+/* Where the values of a source lie and what the cast cost, in the same pass.  Added to, never
+ * reset, like plumb_counts; the energies are fp64 sums in a fixed order within a call (element
+ * i in lane i mod 16, joined as in plumb/reduce.h) and in the order of the calls.
+ */
+typedef struct plumb_spectrum {
+    uint64_t exponent[256]; /* elements by exponent field of the fp32 source: [e] holds
+                               2^(e-127) <= |x| < 2^(e-126); [0] zeros and subnormals; [255]
+                               infinities and NaNs */
+    double signal; /* sum of x^2 over finite x */
+    double error;  /* sum of (x - value(code) * decode)^2 where x and value are finite */
+} plumb_spectrum;
+
+/* into += spectrum. */
+void plumb_spectrum_add(plumb_spectrum *into, const plumb_spectrum *spectrum);
+
+typedef enum plumb_rounding {
+    PLUMB_ROUND_NEAREST_EVEN = 0,
+    PLUMB_ROUND_TOWARD_ZERO,
+    PLUMB_ROUND_STOCHASTIC, /* up with the probability of the distance; see plumb_dither */
+} plumb_rounding;
+
+/* How many random bits decide a stochastic rounding.  f is the distance from the neighbour
+ * nearer to zero in steps, r a uniform integer of that many bits.
+ */
+typedef enum plumb_dither {
+    PLUMB_DITHER_32 = 0, /* up if r < floor(f 2^32): probability f, short by less than 2^-32 */
+    PLUMB_DITHER_8,      /* up if f + r/256 >= 1: TransformerEngine's e2m1 emulation (recipes 1.6):
+                            probability floor(256 f)/256, toward zero by 1/512 step on average */
+    PLUMB_DITHER_8_CENTRED, /* up if f + (r + 1/2)/256 >= 1: the same bits without that bias */
+} plumb_dither;
+
+/* How to cast.  Fields after `scale` may be left zero. */
 typedef struct plumb_cast {
     plumb_format format;
-    bool saturate; /* past the largest finite value: to it; else infinity (NaN for E4M3,
-                      which has none).  Infinities in the source likewise. */
+    bool saturate; /* past the largest finite value: to it; else to infinity, or NaN where the
+                      format has none, or the largest where it has neither.  Infinities in
+                      the source likewise. */
     bool divide;   /* x / scale instead of x * scale */
-    float scale;   /* must be 1 for bf16 and fp32 */
+    float scale;   /* must be 1 for fp32, tf32, bf16 and fp16 */
+    float decode;  /* what a code will be multiplied with; only for plumb_spectrum.error; 0
+                      stands for 1 / scale (or scale with divide) */
+    plumb_rounding rounding;
+    plumb_dither dither;   /* STOCHASTIC */
+    uint64_t seed, stream; /* STOCHASTIC: as in plumb/random.h; a stream names site and step
+                              (plumb_random_stream_at) */
+    uint64_t first; /* STOCHASTIC: element i uses word (first + i) mod 4 of block
+                       (first + i) / 4, so pieces of a tensor get the bits of the whole */
 } plumb_cast;
 
-/* codes[i] = round(x[i] * scale) to nearest, ties to even, subnormals kept.
+/* codes[i] = round(x[i] * scale), subnormals kept.
  *
- * Two roundings by contract: the product to fp32, then to the format.  codes holds
- * n elements of uint8_t (E4M3, E5M2), uint16_t (bf16) or float (fp32), and must not
- * overlap x.  NaN gives 0x7F (E4M3), 0x7F (E5M2), 0x7FC0, 0x7FC00000: one pattern.
- * -0 stays -0.  counts may be NULL.  Any scale is allowed for the 8-bit formats: a run
+ * Two roundings by contract: the product to fp32 (nearest), then to the format as `rounding`
+ * says.  codes holds n elements of format_info.bytes each, and must not overlap x.  NaN becomes
+ * the format's nan_code, one pattern without sign, or, where the format has none (e3m2, e2m3,
+ * e2m1), its largest value (NVIDIA cvt...satfinite).  -0 stays -0 where the format has it.
+ * counts may be NULL.  Any scale is allowed for the 8-bit formats and below: a run
  * that fails may come to zero, infinity or NaN.  A product that is NaN becomes the NaN code
  * and is counted as zero or nonfinite if its source was, else nowhere but in total.
+ *
+ * Toward zero: a finite value never becomes more than the largest, whatever saturate says; only
+ * infinities obey it.  Stochastic: saturation is decided after rounding, and nothing that was
+ * at most `largest` exceeds it.
  *
  * PLUMB_BAD_FORMAT if format is out of range, PLUMB_BAD_ARGUMENT if scale is not
  * allowed; nothing is written then.
@@ -58,12 +106,20 @@ typedef struct plumb_cast {
 plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, void *codes,
                                plumb_counts *counts);
 
+/* The same from a source of fp32 (float) or bf16 (uint16_t), and with the spectrum of what
+ * was read; counts and spectrum may be NULL.  PLUMB_BAD_FORMAT for other sources.
+ */
+plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format source,
+                                        const void *x, size_t n, void *codes,
+                                        plumb_counts *counts, plumb_spectrum *spectrum);
+
 /* x[i] = value of codes[i] * scale (one fp32 rounding; exact when scale is 1). */
 plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes,
                                size_t n, float *x);
 
 /* Largest |x[i]|, ignoring NaN; infinity if there is one; 0 for n = 0. */
 float plumb_cast_amax(const float *x, size_t n);
+float plumb_cast_amax_bf16(const uint16_t *x, size_t n);
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,40 @@
 extern "C" {
 #endif
 
+/* What adds up the products of one result.  Names are those of instructions, not of chips; what
+ * each does is in plumb_unit_get and, with its evidence, in docs/accumulators.md.  Append only.
+ */
+typedef enum plumb_sum_kind {
+    PLUMB_SUM_FP32 = 0,          /* the canonical order above */
+    PLUMB_SUM_EXACT,             /* sum of the decoded operands without error, rounded once */
+    PLUMB_SUM_HOPPER_WGMMA,      /* wgmma, E4M3 and E5M2 */
+    PLUMB_SUM_HOPPER_MMA,        /* mma.sync with FP8 operands on Hopper: two fp16 additions */
+    PLUMB_SUM_ADA_MMA,           /* mma.sync, E4M3 and E5M2 */
+    PLUMB_SUM_BLACKWELL_TCGEN05, /* tcgen05, 8-, 6- and 4-bit operands, MX scales */
+    PLUMB_SUM_HOPPER_16,         /* wgmma and mma.sync, bf16 and fp16 */
+    PLUMB_SUM_AMPERE_16,         /* mma.sync, bf16 and fp16 (Ada too) */
+    PLUMB_SUM_VOLTA_16,          /* mma.sync, fp16 */
+    PLUMB_SUM_COUNT
+} plumb_sum_kind;
+
+/* Zero-initialised it is the canonical one with fp32 results. */
+typedef struct plumb_accumulator {
+    plumb_sum_kind kind;
+    bool promote128;     /* every 128 of K the partial sum is added to an fp32 one and begins
+                            again at +0 (CUTLASS, DeepGEMM: "split accumulation") */
+    plumb_format output; /* PLUMB_FP32 or PLUMB_FP16: format of the results, which are stored as
+                            float in either case */
+} plumb_accumulator;
+
+/* "hopper-wgmma", "fp32", "exact", with "+promote128" and "+fp16" behind, in that order.
+ * PLUMB_BAD_INPUT with a sentence that lists what is allowed; *how is untouched then.
+ */
+plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
+                                     plumb_error *why);
+enum { PLUMB_ACCUMULATOR_TEXT = 48 };
+void plumb_accumulator_print(const plumb_accumulator *how,
+                             char text[PLUMB_ACCUMULATOR_TEXT]);
+
 /* One side of a product, seen as [outer, K]: the stored matrix itself, or its transpose. */
 typedef struct plumb_operand {
     const plumb_quantized *matrix;
@@ -45,7 +79,7 @@ typedef struct plumb_tile {
 /* Bytes of scratch that one call needs for a product of this shape or any tile of it, the
  * same for every instruction set; below 1 MiB.  Align it to 64 bytes.
  */
-size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k);
+size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k); /* takes `how` first soon */
 
 /* C[m, n] = sum over k of A[m, k] * B[n, k], or C += that sum with accumulate.
  *

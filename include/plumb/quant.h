@@ -16,11 +16,36 @@
 extern "C" {
 #endif
 
+/* The part of a matrix that shares a scale.  Blocks start at multiples of their length; the
+ * last of a row or column may be shorter.  Append only.
+ */
 typedef enum plumb_grain {
     PLUMB_GRAIN_TENSOR = 0, /* one scale */
     PLUMB_GRAIN_1X128,      /* one per 128 elements along the contraction axis */
     PLUMB_GRAIN_128X128,    /* one per square block */
+    PLUMB_GRAIN_ROW,        /* one per outer index: all of the contraction axis */
+    PLUMB_GRAIN_MX32,       /* one E8M0 scale per 32 elements along the contraction axis (OCP MX) */
+    PLUMB_GRAIN_NVFP4, /* one UE4M3 scale per 16 elements along the contraction axis, and one
+                          fp32 scale for the tensor (recipes R5) */
 } plumb_grain;
+
+/* Elements along the contraction axis that share a scale: 128, 32, 16; 0 for TENSOR and ROW. */
+size_t plumb_grain_length(plumb_grain grain);
+
+/* How the E8M0 scale of an MX block comes from its amax A (recipes 1.5); emax is the
+ * exponent of the element format's largest value.
+ */
+typedef enum plumb_mx_rounding {
+    PLUMB_MX_FLOOR = 0, /* floor(log2 A) - emax (OCP MX 1.0); elements may saturate */
+    PLUMB_MX_CEIL,      /* one more where A is no power of two */
+    PLUMB_MX_EVEN,      /* floor of A rounded to the element's fraction bits, half up */
+    PLUMB_MX_RCEIL,     /* ceil(log2(A * fp32(1 / largest))) (TransformerEngine) */
+} plumb_mx_rounding;
+
+/* The E8M0 code of a block of amax A >= 0, 0 to 254, or 255 for NaN, and also for infinity with
+ * RCEIL as torchao has it... see the implementation notes in docs/formats.md.
+ */
+uint8_t plumb_mx_scale(plumb_mx_rounding rounding, plumb_format element, float amax);
 
 typedef enum plumb_scale_rule {
     PLUMB_SCALE_NONE = 0, /* s = 1 */
@@ -50,6 +75,9 @@ typedef struct plumb_spec {
     bool power_of_two;  /* s rounded down to a power of two (mantissa masked) */
     bool divide;        /* CURRENT: DeepSeek's kernel, see below */
     float amax_floor;   /* CURRENT, DELAYED: amax below this counts as this; 0: no floor */
+    plumb_mx_rounding mx; /* MX32: how the scale is rounded */
+    plumb_rounding rounding; /* what the cast does between two codes */
+    plumb_dither dither;     /* STOCHASTIC: with how many bits */
 } plumb_spec;
 
 /* The textual form, used in recipes, policies, logs and run.json alike:

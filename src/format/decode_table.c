@@ -1,50 +1,103 @@
-/* The values of all codes of E4M3 and E5M2, written as the formats define them: a row for
- * each exponent, its significands times a power of two.  Constant expressions, so the
- * tables need no set-up and no lock.
+/* The value of every code, written as the formats define them: a fraction field, an exponent
+ * field, a step.  The tables are constant expressions of one macro, so they need no set-up and
+ * no lock; wider codes are put together from their bits, with integers alone.
  */
 #include "plumb/format.h"
 
 #include <math.h>
+#include <string.h>
 
 /* clang-format off */
-#define E4M3_SUBNORMAL(s) \
-    (s) * 0x0p-9f, (s) * 0x1p-9f, (s) * 0x2p-9f, (s) * 0x3p-9f, \
-    (s) * 0x4p-9f, (s) * 0x5p-9f, (s) * 0x6p-9f, (s) * 0x7p-9f
-#define E4M3_SEVEN(u) \
-    (u) * 1.000f, (u) * 1.125f, (u) * 1.250f, (u) * 1.375f, (u) * 1.500f, (u) * 1.625f, (u) * 1.750f
-#define E4M3_ROW(u) E4M3_SEVEN(u), (u) * 1.875f
-#define E4M3_HALF(s) \
-    E4M3_SUBNORMAL(s), E4M3_ROW((s) * 0x1p-6f), \
-    E4M3_ROW((s) * 0x1p-5f), E4M3_ROW((s) * 0x1p-4f), \
-    E4M3_ROW((s) * 0x1p-3f), E4M3_ROW((s) * 0x1p-2f), \
-    E4M3_ROW((s) * 0x1p-1f), E4M3_ROW((s) * 0x1p0f), \
-    E4M3_ROW((s) * 0x1p1f), E4M3_ROW((s) * 0x1p2f), \
-    E4M3_ROW((s) * 0x1p3f), E4M3_ROW((s) * 0x1p4f), \
-    E4M3_ROW((s) * 0x1p5f), E4M3_ROW((s) * 0x1p6f), \
-    E4M3_ROW((s) * 0x1p7f), E4M3_SEVEN((s) * 0x1p8f), NAN
+/* 2^k for the eight low bits of k. */
+#define POWER(k) \
+    (((k) & 1 ? 0x1p1 : 1.0) * ((k) & 2 ? 0x1p2 : 1.0) * ((k) & 4 ? 0x1p4 : 1.0) * \
+     ((k) & 8 ? 0x1p8 : 1.0) * ((k) & 16 ? 0x1p16 : 1.0) * ((k) & 32 ? 0x1p32 : 1.0) * \
+     ((k) & 64 ? 0x1p64 : 1.0) * ((k) & 128 ? 0x1p128 : 1.0))
 
-#define E5M2_ROW(u) (u) * 1.00f, (u) * 1.25f, (u) * 1.50f, (u) * 1.75f
-#define E5M2_HALF(s) \
-    (s) * 0x0p-16f, (s) * 0x1p-16f, (s) * 0x2p-16f, (s) * 0x3p-16f, \
-    E5M2_ROW((s) * 0x1p-14f), E5M2_ROW((s) * 0x1p-13f), E5M2_ROW((s) * 0x1p-12f), \
-    E5M2_ROW((s) * 0x1p-11f), E5M2_ROW((s) * 0x1p-10f), E5M2_ROW((s) * 0x1p-9f), \
-    E5M2_ROW((s) * 0x1p-8f), E5M2_ROW((s) * 0x1p-7f), E5M2_ROW((s) * 0x1p-6f), \
-    E5M2_ROW((s) * 0x1p-5f), E5M2_ROW((s) * 0x1p-4f), E5M2_ROW((s) * 0x1p-3f), \
-    E5M2_ROW((s) * 0x1p-2f), E5M2_ROW((s) * 0x1p-1f), E5M2_ROW((s) * 0x1p0f), \
-    E5M2_ROW((s) * 0x1p1f), E5M2_ROW((s) * 0x1p2f), E5M2_ROW((s) * 0x1p3f), \
-    E5M2_ROW((s) * 0x1p4f), E5M2_ROW((s) * 0x1p5f), E5M2_ROW((s) * 0x1p6f), \
-    E5M2_ROW((s) * 0x1p7f), E5M2_ROW((s) * 0x1p8f), E5M2_ROW((s) * 0x1p9f), \
-    E5M2_ROW((s) * 0x1p10f), E5M2_ROW((s) * 0x1p11f), E5M2_ROW((s) * 0x1p12f), \
-    E5M2_ROW((s) * 0x1p13f), E5M2_ROW((s) * 0x1p14f), E5M2_ROW((s) * 0x1p15f), \
-    (s) * INFINITY, NAN, NAN, NAN
+/* A magnitude m with f fraction bits, in steps: below the first exponent it counts them, above
+ * it has a leading one.
+ */
+#define STEPS(f, m) \
+    ((m) >> (f) == 0 ? (double)(m) \
+                     : (double)((1 << (f)) + ((m) & ((1 << (f)) - 1))) * POWER(((m) >> (f)) - 1))
+#define VALUE(f, step, sign, c) \
+    (float)(((c) & (sign) ? -(step) : (step)) * STEPS(f, (c) & ((sign) - 1)))
 
-static const float e4m3[256] = {E4M3_HALF(1.0f), E4M3_HALF(-1.0f)};
-static const float e5m2[256] = {E5M2_HALF(1.0f), E5M2_HALF(-1.0f)};
+#define E4M3(c)     (((c) & 0x7f) == 0x7f ? NAN : VALUE(3, 0x1p-9, 0x80, c))
+#define E5M2(c)     (((c) & 0x7f) > 0x7c ? NAN : (c) == 0x7c ? INFINITY : \
+                     (c) == 0xfc ? -INFINITY : VALUE(2, 0x1p-16, 0x80, c))
+#define E4M3FNUZ(c) ((c) == 0x80 ? NAN : VALUE(3, 0x1p-10, 0x80, c))
+#define E5M2FNUZ(c) ((c) == 0x80 ? NAN : VALUE(2, 0x1p-17, 0x80, c))
+#define E3M2(c)     ((c) >= 0x40 ? NAN : VALUE(2, 0x1p-4, 0x20, c))
+#define E2M3(c)     ((c) >= 0x40 ? NAN : VALUE(3, 0x1p-3, 0x20, c))
+#define E2M1(c)     ((c) >= 0x10 ? NAN : VALUE(1, 0x1p-1, 0x08, c))
+#define E8M0(c)     ((c) == 0xff ? NAN : (float)(0x1p-127 * POWER(c)))
+#define UE4M3(c)    ((c) >= 0x7f ? NAN : VALUE(3, 0x1p-9, 0x80, c))
+
+#define FOUR(v, c)    v(c), v((c) + 1), v((c) + 2), v((c) + 3)
+#define SIXTEEN(v, c) FOUR(v, c), FOUR(v, (c) + 4), FOUR(v, (c) + 8), FOUR(v, (c) + 12)
+#define SIXTY_FOUR(v, c) \
+    SIXTEEN(v, c), SIXTEEN(v, (c) + 16), SIXTEEN(v, (c) + 32), SIXTEEN(v, (c) + 48)
+#define TABLE(v) \
+    {SIXTY_FOUR(v, 0), SIXTY_FOUR(v, 64), SIXTY_FOUR(v, 128), SIXTY_FOUR(v, 192)}
 /* clang-format on */
+
+static const float e4m3[256] = TABLE(E4M3);
+static const float e5m2[256] = TABLE(E5M2);
+static const float e4m3fnuz[256] = TABLE(E4M3FNUZ);
+static const float e5m2fnuz[256] = TABLE(E5M2FNUZ);
+static const float e3m2[256] = TABLE(E3M2);
+static const float e2m3[256] = TABLE(E2M3);
+static const float e2m1[256] = TABLE(E2M1);
+static const float e8m0[256] = TABLE(E8M0);
+static const float ue4m3[256] = TABLE(UE4M3);
+
+static const float *const tables[PLUMB_FORMAT_COUNT] = {
+    [PLUMB_E4M3] = e4m3,         [PLUMB_E5M2] = e5m2, [PLUMB_E4M3FNUZ] = e4m3fnuz,
+    [PLUMB_E5M2FNUZ] = e5m2fnuz, [PLUMB_E3M2] = e3m2, [PLUMB_E2M3] = e2m3,
+    [PLUMB_E2M1] = e2m1,         [PLUMB_E8M0] = e8m0, [PLUMB_UE4M3] = ue4m3,
+};
 
 const float *plumb_format_decode_table(plumb_format format)
 {
-    if (format == PLUMB_E4M3)
-        return e4m3;
-    return format == PLUMB_E5M2 ? e5m2 : NULL;
+    return (unsigned)format < PLUMB_FORMAT_COUNT ? tables[format] : NULL;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        bits = 0x7fc00000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float fp16_value(uint32_t code)
+{
+    const uint32_t magnitude = code & 0x7fffu;
+    const uint32_t sign = (code & 0x8000u) << 16;
+
+    if (magnitude < 0x400) /* steps of 2^-24: exact */
+        return sign != 0 ? -0x1p-24f * (float)magnitude : 0x1p-24f * (float)magnitude;
+    if (magnitude >= 0x7c00)
+        return from_bits(sign | 0x7f800000u | magnitude << 13);
+    return from_bits(sign | (magnitude + ((127 - 15) << 10)) << 13);
+}
+
+float plumb_format_value(plumb_format format, uint32_t code)
+{
+    const float *table = plumb_format_decode_table(format);
+
+    if (table != NULL)
+        return code < 256 ? table[code] : NAN;
+    if (format == PLUMB_FP32)
+        return from_bits(code);
+    if (format == PLUMB_TF32)
+        return from_bits(code & 0xffffe000u);
+    if (code > 0xffff)
+        return NAN;
+    if (format == PLUMB_BF16)
+        return from_bits(code << 16);
+    return format == PLUMB_FP16 ? fp16_value(code) : NAN;
 }

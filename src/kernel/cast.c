@@ -49,6 +49,7 @@ void plumb_counts_add(plumb_counts *into, const plumb_counts *counts)
 {
     into->total += counts->total;
     into->saturated += counts->saturated;
+    into->clipped += counts->clipped;
     into->flushed += counts->flushed;
     into->zero += counts->zero;
     into->nonfinite += counts->nonfinite;
@@ -84,6 +85,8 @@ plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, 
         if (k->format == how->format && (k->cpu & ~cpu) == 0)
             run = k->run;
     }
+    if (run == NULL)
+        return PLUMB_BAD_FORMAT;
     run(how, x, n, codes, counts != NULL ? counts : &unused);
     return PLUMB_OK;
 }
@@ -102,6 +105,8 @@ plumb_status plumb_cast_decode(plumb_format format, float scale, const void *cod
         if (k->format == format && (k->cpu & ~cpu) == 0)
             run = k->run;
     }
+    if (run == NULL)
+        return PLUMB_BAD_FORMAT;
     run(scale, codes, n, x);
     return PLUMB_OK;
 }

@@ -209,14 +209,18 @@ static void add_use(plumb_declared_site *d, const plumb_spec *own, const char *t
         d->use_count++;
 }
 
+/* The formats that every site takes by name alone. */
+static const plumb_format offered[] = {PLUMB_FP32, PLUMB_BF16, PLUMB_E4M3, PLUMB_E5M2};
+enum { OFFERED = sizeof offered / sizeof offered[0] };
+
 static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
 {
     const bool eight_bits = own->format == PLUMB_E4M3 || own->format == PLUMB_E5M2;
     const char *format = plumb_format_get(own->format)->name;
     char text[PLUMB_SPEC_TEXT];
 
-    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++) {
-        d->uses[d->use_count] = copy(plumb_format_get((plumb_format)i)->name);
+    for (int i = 0; i < OFFERED; i++) {
+        d->uses[d->use_count] = copy(plumb_format_get(offered[i])->name);
         if (d->uses[d->use_count] != NULL)
             d->use_count++;
     }
@@ -239,7 +243,7 @@ static const char *owner_name(const site_table *t, const plumb_spec *own, size_t
 static plumb_status declare_site(const site_table *t, const plumb_spec *own, size_t index,
                                  plumb_declared_site *d, plumb_error *why)
 {
-    enum { MOST_USES = PLUMB_FORMAT_COUNT + 2 };
+    enum { MOST_USES = OFFERED + 2 };
     const site *s = &t->at[index];
     const char *shares = owner_name(t, own, index);
     char text[PLUMB_SPEC_TEXT];

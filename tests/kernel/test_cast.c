@@ -116,7 +116,7 @@ static void check_edge(const plumb_encode_kernel *k, const edge *e, bool saturat
 {
     const float x = isnan(e->x) ? a_nan() : (float)e->x;
     const uint32_t want = saturate ? e->saturating : e->overflowing;
-    const plumb_cast how = {k->format, saturate, false, 1.0f};
+    const plumb_cast how = {.format = k->format, .saturate = saturate, .scale = 1.0f};
     plumb_counts c = {0};
     uint32_t code = 0;
 
@@ -193,7 +193,8 @@ static void scaled(const plumb_encode_kernel *k, const line_format *f, float sca
     static uint8_t codes[N];
 
     for (int mode = 0; mode < 4; mode++) {
-        const plumb_cast how = {f->format, mode & 1, mode & 2, scale};
+        const plumb_cast how = {
+            .format = f->format, .saturate = mode & 1, .divide = mode & 2, .scale = scale};
         plumb_counts counts = {0};
 
         for (int i = 0; i < N; i++)
@@ -229,7 +230,8 @@ static void scales(void)
 static void divided_ties(const plumb_encode_kernel *k, const line_format *f)
 {
     for (int odd = 3; odd < 64; odd += 2) {
-        const plumb_cast how = {f->format, true, true, (float)odd};
+        const plumb_cast how = {
+            .format = f->format, .saturate = true, .divide = true, .scale = (float)odd};
         float x[0x7f];
         uint8_t codes[0x7f];
         plumb_counts counts = {0};
@@ -257,7 +259,7 @@ static void divisions(void)
 static void scaled_counts(void)
 {
     static const float x[] = {0x1p127f, 0x1p-120f, 0.0f, 448.0f, -3.0f};
-    const plumb_cast how = {PLUMB_E4M3, false, false, 4.0f};
+    const plumb_cast how = {.format = PLUMB_E4M3, .scale = 4.0f};
     plumb_counts c = {0};
     uint8_t codes[5];
 
@@ -280,7 +282,7 @@ static void broken_scales(void)
 
     for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
         const plumb_encode_kernel *k = &plumb_encode_kernels[i];
-        plumb_cast how = {k->format, true, false, INFINITY};
+        plumb_cast how = {.format = k->format, .saturate = true, .scale = INFINITY};
         plumb_counts c = {0}, d = {0}, e = {0};
         uint8_t codes[3];
 
@@ -308,8 +310,9 @@ static void broken_scales(void)
 static bool same_counts(const plumb_counts *a, const plumb_counts *b)
 {
     return a->total == b->total && a->saturated == b->saturated &&
-           a->flushed == b->flushed && a->zero == b->zero && a->nonfinite == b->nonfinite &&
-           a->amax == b->amax && a->code_amax == b->code_amax;
+           a->clipped == b->clipped && a->flushed == b->flushed && a->zero == b->zero &&
+           a->nonfinite == b->nonfinite && a->amax == b->amax &&
+           a->code_amax == b->code_amax;
 }
 
 enum { MOST = 300, PAD = 32 };
@@ -330,7 +333,7 @@ static void one_size(const plumb_encode_kernel *k, const float *x, size_t n, siz
     } want, got;
     const size_t each = (size_t)plumb_format_get(k->format)->bits / 8;
     const float scale = each == 1 ? 1.7f : 1.0f;
-    const plumb_cast how = {k->format, n % 2 == 0, false, scale};
+    const plumb_cast how = {.format = k->format, .saturate = n % 2 == 0, .scale = scale};
     plumb_counts c = {.amax = 0.5f}, d = {.amax = 0.5f};
     const size_t start = PAD + offset * each;
 
@@ -366,7 +369,7 @@ static void many(void)
     enum { N = (1 << 20) + 5 };
     static float x[N];
     static uint8_t codes[N];
-    const plumb_cast how = {PLUMB_E5M2, true, false, 1.0f};
+    const plumb_cast how = {.format = PLUMB_E5M2, .saturate = true, .scale = 1.0f};
     plumb_counts c = {0};
 
     for (size_t i = 0; i < N; i++)
@@ -384,9 +387,9 @@ static void many(void)
 
 static void adding(void)
 {
-    plumb_counts a = {1, 2, 3, 4, 5, 6.0f, 7.0f};
-    const plumb_counts b = {10, 20, 30, 40, 50, 5.0f, 70.0f};
-    const plumb_counts want = {11, 22, 33, 44, 55, 6.0f, 70.0f};
+    plumb_counts a = {1, 2, 8, 3, 4, 5, 6.0f, 7.0f};
+    const plumb_counts b = {10, 20, 80, 30, 40, 50, 5.0f, 70.0f};
+    const plumb_counts want = {11, 22, 88, 33, 44, 55, 6.0f, 70.0f};
 
     plumb_counts_add(&a, &b);
     CHECK(same_counts(&a, &want), "sums differ");
@@ -501,13 +504,14 @@ static void refusals(void)
     const float x[2] = {1, 2};
     uint32_t codes[2] = {7, 7};
     plumb_counts c = {0};
-    plumb_cast how = {PLUMB_FORMAT_COUNT, true, false, 1.0f};
+    plumb_cast how = {.format = PLUMB_FORMAT_COUNT, .saturate = true, .scale = 1.0f};
     float back = 5;
 
     CHECK(plumb_cast_encode(&how, x, 2, codes, &c) == PLUMB_BAD_FORMAT, "a bad format");
-    how = (plumb_cast){PLUMB_BF16, true, false, 2.0f};
+    how = (plumb_cast){.format = PLUMB_BF16, .saturate = true, .scale = 2.0f};
     CHECK(plumb_cast_encode(&how, x, 2, codes, &c) == PLUMB_BAD_ARGUMENT, "bf16 times 2");
-    how = (plumb_cast){PLUMB_FP32, true, true, NAN};
+    how =
+        (plumb_cast){.format = PLUMB_FP32, .saturate = true, .divide = true, .scale = NAN};
     CHECK(plumb_cast_encode(&how, x, 2, codes, &c) == PLUMB_BAD_ARGUMENT, "fp32 by NaN");
     CHECK(codes[0] == 7 && codes[1] == 7 && c.total == 0, "something was written");
     CHECK(plumb_cast_decode((plumb_format)-1, 1, codes, 1, &back) == PLUMB_BAD_FORMAT &&
@@ -522,7 +526,7 @@ static void levels(void)
     static const char *const names[] = {"baseline", "avx2", "avx512"};
     float x[100], y[100];
     uint8_t codes[100], first[100];
-    const plumb_cast how = {PLUMB_E4M3, true, false, 100.0f};
+    const plumb_cast how = {.format = PLUMB_E4M3, .saturate = true, .scale = 100.0f};
 
     for (int i = 0; i < 100; i++)
         x[i] = any_float();

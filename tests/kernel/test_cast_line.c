@@ -66,7 +66,7 @@ static bool equal_counts(const plumb_counts *a, const plumb_counts *b)
 static void check_chunk(walk *w)
 {
     static uint16_t got[CHUNK + 1];
-    const plumb_cast how = {w->f->format, w->saturate, false, 1.0f};
+    const plumb_cast how = {.format = w->f->format, .saturate = w->saturate, .scale = 1.0f};
     plumb_counts counts = {0}, tally = {.total = w->n};
 
     memset(got, 0xa5, sizeof got);
