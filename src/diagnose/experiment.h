@@ -228,6 +228,14 @@ plumb_status plumb_stage_conclude(plumb_experiment *x, plumb_error *why);
  */
 plumb_status plumb_search_from_start(plumb_experiment *x, plumb_error *why);
 
+/* --- revert.c: the way back ---------------------------------------------------------------- */
+
+/* Steps that the schedule must still have after a checkpoint for a failure to come back. */
+enum { PLUMB_REVERT_ROOM = 20 };
+
+/* Takes x->fix back and sets its returned_at where the failure returns. */
+plumb_status plumb_revert_fix(plumb_experiment *x, plumb_error *why);
+
 /* The whole experiment over any source of runs; plumb_diagnose calls it with a study. */
 plumb_status plumb_diagnose_with(const plumb_runner *runner,
                                  const plumb_diagnose_settings *settings,

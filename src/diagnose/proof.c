@@ -1,18 +1,15 @@
 /* The proof of the fix: the least change that heals, from step 1 past the old failure, on the
- * first seed and on further ones where the unchanged run fails, and its reversal.  What does not
- * hold is rejected, and the next change is tried.
+ * first seed and on further ones where the unchanged run fails, and its reversal (revert.c).  What
+ * does not hold is rejected, and the next change is tried.
  */
 #include "diagnose/experiment.h"
 
 #include "diagnose/cost.h"
 #include "log/request.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ROOM = 20 };
 
 /* --- further seeds ---------------------------------------------------------------------- */
 
@@ -152,14 +149,14 @@ static plumb_status prove_seed(plumb_experiment *x, int shift, plumb_fix *fix,
     return status;
 }
 
-/* --- the first seed, and the way back ------------------------------------------------------ */
+/* --- the first seed --------------------------------------------------------------------- */
 
 static plumb_status run_fixed(plumb_experiment *x, json_t *rules, bool *held,
                               plumb_error *why)
 {
     const int64_t end = x->declaration.schedule_steps;
     const int64_t wishes[] = {x->failure.step, x->horizon};
-    const bool room = end == 0 || x->horizon + ROOM <= end;
+    const bool room = end == 0 || x->horizon + PLUMB_REVERT_ROOM <= end;
     const plumb_question question = {.phase = "proof",
                                      .label = "the fix, from the start",
                                      .rules = rules,
@@ -174,114 +171,6 @@ static plumb_status run_fixed(plumb_experiment *x, json_t *rules, bool *held,
 
     if (status == PLUMB_OK)
         *held = plumb_survived(x, &x->fixed);
-    return status;
-}
-
-/* The latest checkpoint of the fixed run that leaves room for the failure to come back. */
-static char *last_checkpoint(const plumb_experiment *x, int64_t *step)
-{
-    json_t *events = NULL, *event;
-    size_t bad_lines, i;
-    char *ref = NULL;
-    const int64_t end = x->declaration.schedule_steps;
-
-    *step = 0;
-    /* A gap is seen against the twin only, which ends at the horizon. */
-    if (!x->offers_checkpoint || x->fixed.run_dir == NULL ||
-        x->failure.predicate == PLUMB_FAILS_GAP ||
-        plumb_events_read(x->fixed.run_dir, &events, &bad_lines, NULL) != PLUMB_OK)
-        return NULL;
-    json_array_foreach(events, i, event)
-    {
-        const char *name = json_string_value(json_object_get(event, "event"));
-        const char *what = json_string_value(json_object_get(event, "ref"));
-        const json_int_t at = json_integer_value(json_object_get(event, "step"));
-
-        if (name == NULL || what == NULL || strcmp(name, "checkpoint") != 0 ||
-            at <= *step || (end > 0 && at + ROOM > end))
-            continue;
-        free(ref);
-        ref = plumb_text("%s", what);
-        *step = at;
-    }
-    json_decref(events);
-    return ref;
-}
-
-/* The unchanged run again, from the checkpoint of the fixed one, or from the start. */
-static plumb_status ask_reverted(plumb_experiment *x, const char *ref, int64_t step,
-                                 plumb_outcome *outcome, plumb_error *why)
-{
-    char label[100];
-    const int64_t end = x->declaration.schedule_steps;
-    int64_t stop_at = ref != NULL ? step + x->horizon : x->horizon;
-
-    if (end > 0 && stop_at > end)
-        stop_at = end;
-    snprintf(label, sizeof label, "the fix taken back after step %lld", (long long)step);
-    const bool paired = ref == NULL && x->failure.predicate == PLUMB_FAILS_GAP;
-    const plumb_question question = {
-        .phase = "proof",
-        .label = ref != NULL ? label : "the fix taken back: the unchanged run once more",
-        .stop_at = stop_at,
-        .start = ref,
-        .start_step = step,
-        .repeat = ref != NULL ? 0 : 3,
-        .paired = paired ? &x->twin.history : NULL};
-
-    return plumb_ask(x, &question, outcome, why);
-}
-
-/* In the fixed run first: there the failure must find its way back by itself.  Where it does not
- * (the state that led to it may not have come about under the fix), from the start.
- */
-static plumb_status revert(plumb_experiment *x, plumb_fix *fix, plumb_error *why)
-{
-    plumb_outcome outcome;
-    int64_t step;
-    char *ref = last_checkpoint(x, &step);
-    plumb_status status = PLUMB_OK;
-
-    if (ref != NULL) {
-        status = ask_reverted(x, ref, step, &outcome, why);
-        free(ref);
-        if (status != PLUMB_OK)
-            return status;
-        const plumb_failure failure = outcome.failure;
-        const long long last = (long long)outcome.last_step;
-
-        plumb_outcome_free(&outcome);
-        if (failure.predicate != PLUMB_FAILS_NOT) {
-            fix->returned_at = failure.step;
-            return plumb_state(x, "caused",
-                               "Taken back in the fixed run after step %lld, the failure "
-                               "returns at step %lld.",
-                               (long long)step, (long long)failure.step);
-        }
-        status =
-            plumb_limit(x,
-                        "Taken back in the fixed run after step %lld, the failure does not "
-                        "return by step %lld: what led to it did not come about there.",
-                        (long long)step, last);
-    }
-    if (status == PLUMB_OK)
-        status = ask_reverted(x, NULL, 0, &outcome, why);
-    if (status != PLUMB_OK)
-        return status;
-    if (outcome.failure.predicate != PLUMB_FAILS_NOT) {
-        fix->returned_at = outcome.failure.step;
-        status = plumb_state(x, "caused",
-                             "Without the fix, from the start, the failure returns at step "
-                             "%lld.",
-                             (long long)outcome.failure.step);
-    } else {
-        status =
-            plumb_limit(x,
-                        "Without the fix, from the start, the failure does not return by "
-                        "step %lld: the cause is not proved.",
-                        (long long)outcome.last_step);
-    }
-    plumb_outcome_free(&outcome);
     return status;
 }
 
@@ -317,7 +206,7 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
     for (int k = 1; k <= x->settings->seeds && status == PLUMB_OK; k++)
         status = prove_seed(x, k, fix, why);
     fix->holds = fix->held == fix->of;
-    return status == PLUMB_OK && fix->holds ? revert(x, fix, why) : status;
+    return status == PLUMB_OK && fix->holds ? plumb_revert_fix(x, why) : status;
 }
 
 /* --- candidates, the least change first ------------------------------------------------------ */

@@ -42,6 +42,12 @@ static json_t *site_json(int i)
     return json;
 }
 
+static void write_checkpoint(FILE *events, int64_t step)
+{
+    fprintf(events, "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"at %lld\"}\n",
+            (long long)step, (long long)step);
+}
+
 static void offer_checkpoint(const fake *f, json_t *run)
 {
     char path[128];
@@ -52,8 +58,7 @@ static void offer_checkpoint(const fake *f, json_t *run)
 
     if (events == NULL)
         return;
-    fprintf(events, "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"there\"}\n",
-            (long long)f->checkpoint);
+    write_checkpoint(events, f->checkpoint);
     fclose(events);
 }
 
@@ -149,6 +154,16 @@ static uint64_t fingerprint(const fake *f, const plumb_arm *arm)
     return hash * 31 + (uint64_t)(arm->request->lr_scale * 1000);
 }
 
+/* The step after which an arm starts; 0: from the beginning. */
+static int64_t start_of(const plumb_arm *arm)
+{
+    long long step = 0;
+
+    if (arm->request->start != NULL)
+        sscanf(arm->request->start, "at %lld", &step);
+    return step;
+}
+
 static int64_t failing_step(const fake *f, const plumb_arm *arm)
 {
     const uint64_t seed = arm->request->has_seed ? arm->request->seed : 1;
@@ -157,6 +172,7 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
         (f->flaky && arm->repeat > 0) ||
         (f->lucky_repeat > 0 && arm->repeat == f->lucky_repeat) ||
         (f->never_returns && arm->repeat == 3) ||
+        (f->fix_cures && start_of(arm) > f->checkpoint) ||
         (f->fails_when_repeated && arm->repeat == 0) || (f->one_seed && seed != 1))
         return 0;
     const unsigned early = arm->request->start == NULL ? f->early_culprits : 0;
@@ -177,7 +193,7 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
         arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
 
     history->at = calloc((size_t)stop + 1, sizeof *history->at);
-    const int64_t first = arm->request->start != NULL ? f->checkpoint + 1 : 1;
+    const int64_t first = start_of(arm) + 1;
 
     for (int64_t step = first; step <= stop && step <= FAKE_STEPS && !f->silent; step++) {
         plumb_metrics *row = &history->at[history->count++];
@@ -194,6 +210,24 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
         else if (fails > 0 && step >= fails)
             row->loss = NAN;
     }
+}
+
+/* The checkpoints that a run under a policy was asked for and lived to write. */
+static void keep_checkpoints(const fake *f, const plumb_arm *arm, int64_t last)
+{
+    char path[128];
+
+    if (f->checkpoint == 0 || arm->rules == NULL || arm->request->checkpoint_count == 0)
+        return;
+    snprintf(path, sizeof path, "%s/events.jsonl", f->directory);
+    FILE *events = fopen(path, "a");
+
+    if (events == NULL)
+        return;
+    for (size_t i = 0; i < arm->request->checkpoint_count; i++)
+        if (arm->request->checkpoint_at[i] <= last)
+            write_checkpoint(events, arm->request->checkpoint_at[i]);
+    fclose(events);
 }
 
 static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, void *context,
@@ -237,6 +271,7 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         outcome->first_step = outcome->history.at[0].step;
         outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
     }
+    keep_checkpoints(f, arm, outcome->last_step);
     return PLUMB_OK;
 }
 

@@ -27,6 +27,7 @@ typedef struct fake {
     bool dies_when_repeated;  /* before its first step */
     int64_t repeat_late;      /* so many steps later the repeat fails */
     bool never_returns;       /* without the fix the failure does not come back */
+    bool fix_cures;           /* nor in a run from a checkpoint that was made under a fix */
     unsigned other_culprits;  /* on other seeds than the first; 0: the same */
     int64_t interrupt_after;  /* runs; 0: never */
     int lucky_repeat;         /* this one of the repeats does not fail */

@@ -66,6 +66,35 @@ static void from_a_checkpoint(void)
     finish(&f, v, "one fault, searched from a checkpoint");
 }
 
+/* Where the fix is taken back: in the failing state first, then in the fixed run, at last at
+ * the beginning.
+ */
+static void taken_back(bool fix_cures)
+{
+    fake f = {
+        .culprits = 1u << 7, .fails_at = 20, .checkpoint = 15, .fix_cures = fix_cures};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *fix = json_object_get(v, "fix");
+    const json_int_t at = json_integer_value(json_object_get(fix, "returned_at"));
+    char *statements = json_dumps(json_object_get(v, "statements"), 0),
+         *limits = json_dumps(json_object_get(v, "limits"), 0);
+
+    /* Seed 1 fails at 21, at once: kept to 26, so it returns at 27. */
+    CHECK(at == (fix_cures ? 21 : 27), "returned at %lld", (long long)at);
+    CHECK(strcmp(text(fix, "level"), "caused") == 0, "level '%s'", text(fix, "level"));
+    CHECK((strstr(statements, "passes the old failure; taken back after step 26, the "
+                              "failure returns at step 27") != NULL) != fix_cures,
+          "statements: %s", statements);
+    CHECK((strstr(limits, "has healed") != NULL) == fix_cures &&
+              (strstr(limits, "did not come about there") != NULL) == fix_cures,
+          "limits: %s", limits);
+    CHECK(runs_from(v, 26) == 1, "%zu runs from step 26", runs_from(v, 26));
+    free(statements);
+    free(limits);
+    finish(&f, v,
+           fix_cures ? "a state that the fix heals" : "the failure returns in its state");
+}
+
 static void before_the_checkpoint(void)
 {
     fake f = {.culprits = 1u << 7,
@@ -147,6 +176,8 @@ static void by_chance(void)
 int main(void)
 {
     from_a_checkpoint();
+    taken_back(false);
+    taken_back(true);
     before_the_checkpoint();
     seed_by_its_gap();
     too_short();
