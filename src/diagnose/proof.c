@@ -67,18 +67,22 @@ static plumb_status ask_fixed(plumb_experiment *x, seed_trial *t, json_t *rules,
     return plumb_ask(x, &question, &t->fixed, why);
 }
 
+/* The seed is the trainer's own under another name, or the trainer does not use seeds. */
+static bool same_as_first(const plumb_experiment *x, const seed_trial *t)
+{
+    bool by_hash;
+
+    return t->own.history.count > 0 &&
+           plumb_history_differ(&t->own.history, &x->own.history, &by_hash) == 0;
+}
+
 /* Why this seed says nothing, or NULL.  A run that shows no failure of its own may still fail by
  * its gap to its twin, which has been run to the end of the look.
  */
 static const char *useless(plumb_experiment *x, seed_trial *t)
 {
     plumb_predicates predicates = x->predicates;
-    bool by_hash;
 
-    if (t->own.history.count > 0 &&
-        plumb_history_differ(&t->own.history, &x->own.history, &by_hash) == 0)
-        return "gives the numbers of the first seed: the trainer does not use PLUMB_SEED, "
-               "or that seed is its own";
     if (t->twin.failure.predicate != PLUMB_FAILS_NOT)
         return "fails in bf16 too";
     predicates.twin = &t->twin.history;
@@ -122,30 +126,59 @@ static plumb_status judge_seed(plumb_experiment *x, seed_trial *t, plumb_fix *fi
         (unsigned long long)t->seed, (long long)t->own.failure.step, text);
 }
 
-static plumb_status prove_seed(plumb_experiment *x, int shift, plumb_fix *fix,
+static plumb_status weigh_seed(plumb_experiment *x, seed_trial *t, plumb_fix *fix,
+                               plumb_error *why)
+{
+    const plumb_status status = ask_twin(x, t,
+                                         t->own.failure.predicate != PLUMB_FAILS_NOT
+                                             ? horizon_of(x, &t->own.failure)
+                                             : x->look_to,
+                                         why);
+
+    if (status != PLUMB_OK)
+        return status;
+    const char *nothing = useless(x, t);
+
+    if (nothing != NULL)
+        return plumb_limit(x, "Seed %llu %s, so it proves nothing.",
+                           (unsigned long long)t->seed, nothing);
+    return judge_seed(x, t, fix, why);
+}
+
+/* *same: it was the first seed once more, and another has to be taken. */
+static plumb_status prove_seed(plumb_experiment *x, int shift, plumb_fix *fix, bool *same,
                                plumb_error *why)
 {
     seed_trial t = {.shift = shift, .seed = x->settings->seed + (uint64_t)shift};
     plumb_status status = ask_own(x, &t, why);
 
-    if (status == PLUMB_OK)
-        status = ask_twin(x, &t,
-                          t.own.failure.predicate != PLUMB_FAILS_NOT
-                              ? horizon_of(x, &t.own.failure)
-                              : x->look_to,
-                          why);
-    if (status == PLUMB_OK) {
-        const char *nothing = useless(x, &t);
-
-        if (nothing != NULL)
-            status = plumb_limit(x, "Seed %llu %s, so it proves nothing.",
-                                 (unsigned long long)t.seed, nothing);
-        else
-            status = judge_seed(x, &t, fix, why);
-    }
+    *same = status == PLUMB_OK && same_as_first(x, &t);
+    if (status == PLUMB_OK && !*same)
+        status = weigh_seed(x, &t, fix, why);
     plumb_outcome_free(&t.own);
     plumb_outcome_free(&t.twin);
     plumb_outcome_free(&t.fixed);
+    return status;
+}
+
+/* Without --seed the trainer's own seed has no name, and one of the further ones may turn out to
+ * be it; then the next stands in.  Twice the same: it uses none.
+ */
+static plumb_status prove_seeds(plumb_experiment *x, plumb_fix *fix, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+    int same_count = 0;
+
+    for (int k = 1; k <= x->settings->seeds + same_count && status == PLUMB_OK; k++) {
+        bool same;
+
+        status = prove_seed(x, k, fix, &same, why);
+        same_count += same;
+        if (status == PLUMB_OK && same_count > 1)
+            return plumb_limit(
+                x, "Other seeds give the numbers of the first: the trainer does "
+                   "not use PLUMB_SEED, so further seeds prove nothing.");
+    }
     return status;
 }
 
@@ -203,8 +236,8 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
                            text, (long long)x->horizon);
     status = plumb_state(x, "compared", "From the start, %s holds to step %lld.", text,
                          (long long)x->horizon);
-    for (int k = 1; k <= x->settings->seeds && status == PLUMB_OK; k++)
-        status = prove_seed(x, k, fix, why);
+    if (status == PLUMB_OK)
+        status = prove_seeds(x, fix, why);
     fix->holds = fix->held == fix->of;
     return status == PLUMB_OK && fix->holds ? plumb_revert_fix(x, why) : status;
 }

@@ -138,9 +138,16 @@ static int64_t shift(const fake *f, const plumb_rules *rules)
     return steps;
 }
 
+static uint64_t seed_of(const fake *f, const plumb_arm *arm)
+{
+    const uint64_t own = f->own_seed != 0 ? f->own_seed : 1;
+
+    return arm->request->has_seed && !f->seedless ? arm->request->seed : own;
+}
+
 static uint64_t fingerprint(const fake *f, const plumb_arm *arm)
 {
-    uint64_t hash = arm->request->has_seed ? arm->request->seed : 1;
+    uint64_t hash = seed_of(f, arm);
 
     for (int i = 0; i < FAKE_SITES; i++) {
         const char *use = use_of(arm->rules, i);
@@ -166,7 +173,7 @@ static int64_t start_of(const plumb_arm *arm)
 
 static int64_t failing_step(const fake *f, const plumb_arm *arm)
 {
-    const uint64_t seed = arm->request->has_seed ? arm->request->seed : 1;
+    const uint64_t seed = seed_of(f, arm);
 
     if (f->fails_at == 0 || arm->request->lr_scale < f->rate_hides_below ||
         (f->flaky && arm->repeat > 0) ||

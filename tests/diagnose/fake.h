@@ -29,6 +29,8 @@ typedef struct fake {
     bool never_returns;       /* without the fix the failure does not come back */
     bool fix_cures;           /* nor in a run from a checkpoint that was made under a fix */
     unsigned other_culprits;  /* on other seeds than the first; 0: the same */
+    uint64_t own_seed;        /* what the trainer takes when nothing is asked; 0: 1 */
+    bool seedless;            /* it takes no other */
     int64_t interrupt_after;  /* runs; 0: never */
     int lucky_repeat;         /* this one of the repeats does not fail */
     int64_t checkpoint;       /* offered after this step; 0: none are */

@@ -115,6 +115,30 @@ static void before_the_checkpoint(void)
     finish(&f, v, "a second fault before the checkpoint");
 }
 
+/* Nobody gave a seed, and the trainer's own is one of those that the proof would take. */
+static void own_seed(void)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .own_seed = 2};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){.seeds = 1});
+    const json_t *fix = json_object_get(v, "fix");
+
+    CHECK(json_integer_value(json_object_get(fix, "held")) == 2 &&
+              json_integer_value(json_object_get(fix, "of")) == 2,
+          "seed 3 did not stand in");
+    finish(&f, v, "a further seed that is the trainer's own");
+
+    fake none = {.culprits = 1u << 3, .fails_at = 20, .seedless = true};
+
+    v = diagnose(&none, (plumb_diagnose_settings){.seeds = 5});
+    char *limits = json_dumps(json_object_get(v, "limits"), 0);
+
+    fix = json_object_get(v, "fix");
+    CHECK(json_integer_value(json_object_get(fix, "of")) == 1, "a seed was counted");
+    CHECK(strstr(limits, "does not use PLUMB_SEED") != NULL, "limits: %s", limits);
+    free(limits);
+    finish(&none, v, "a trainer without seeds");
+}
+
 static void seed_by_its_gap(void)
 {
     fake f = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.3};
@@ -179,6 +203,7 @@ int main(void)
     taken_back(false);
     taken_back(true);
     before_the_checkpoint();
+    own_seed();
     seed_by_its_gap();
     too_short();
     by_chance();
