@@ -1,4 +1,4 @@
-/* plumb/file.h - files that are whole or absent, safetensors, run files.
+/* plumb/file.h - files that are whole or absent, safetensors, npy, run files.
  *
  * Everything read here may be hostile: sizes are bounded and checked before memory is
  * taken, and nothing read is executed.  Functions are safe to call from several threads
@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "plumb/format.h"
 #include "plumb/tensor.h"
 
 #ifdef __cplusplus
@@ -84,6 +85,35 @@ const plumb_named_view *plumb_safetensors_find(const plumb_safetensors *file,
                                                const char *name);
 const json_t *plumb_safetensors_metadata(const plumb_safetensors *file); /* may be NULL */
 void plumb_safetensors_close(plumb_safetensors **file);
+
+/* --- npy ------------------------------------------------------------------- */
+
+/* A matrix out of an npy file (NumPy's format, versions 1.0 to 3.0), as fp32, row-major
+ * whatever the order in the file.  A vector is one row.
+ */
+typedef struct plumb_npy {
+    size_t rows, cols;
+    float *x;       /* plumb_npy_free */
+    size_t inexact; /* fp64 elements that are no fp32 numbers and were rounded (nearest) */
+    char type[16];  /* as the file has it: "<f4" */
+} plumb_npy;
+
+/* Floats of 2, 4 and 8 bytes in either byte order; and codes, which are unsigned integers, or
+ * the bytes that numpy.save writes for arrays of ml_dtypes ('<V1', '<V2', for float8_e5m2
+ * '<f1'): of the format *codes, with decode scale 1.  codes is NULL for files of numbers.
+ *
+ * PLUMB_UNSUPPORTED when codes is NULL and the file holds some; PLUMB_BAD_FORMAT when codes does
+ * not fit the elements; PLUMB_NOT_FOUND; PLUMB_BAD_INPUT for everything else that is no such
+ * file: at most 8 GiB, a header of at most 64 KiB, one or two dimensions, exactly as many bytes
+ * as they need.  *array needs no free then.
+ */
+plumb_status plumb_npy_load(const char *path, const plumb_format *codes, plumb_npy *array,
+                            plumb_error *why);
+void plumb_npy_free(plumb_npy *array);
+
+/* x[rows, cols], row-major, as '<f4' of version 1.0.  Atomic, as plumb_file_write. */
+plumb_status plumb_npy_save(const char *path, const float *x, size_t rows, size_t cols,
+                            plumb_error *why);
 
 /* --- settings: one table gives names, types, bounds, defaults and help ------- */
 
