@@ -77,7 +77,7 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
     plumb_status status = PLUMB_OK;
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK; t++) {
-        char what[120], use[PLUMB_SPEC_TEXT], label[240];
+        char what[120], use[PLUMB_SPEC_TEXT], label[sizeof what + sizeof use + 8];
         bool heals;
         plumb_failure failure;
         json_t *rules = rules_for(x, (plumb_trial)t);
