@@ -110,8 +110,6 @@ int cli_diagnose_command(const cli_diagnose_values *values, const char *const *c
     if (found != NULL)
         code =
             cli_show_verdict(study, found, values->json, !values->no_html && !values->plan);
-    if (values->plan && code == CLI_CANNOT_TELL)
-        code = CLI_HEALTHY; /* nothing was looked for */
     if (status != PLUMB_OK && !(status == PLUMB_INTERRUPTED && found != NULL))
         code = cli_complain("%s", why.message);
     if (cli_interrupted())

@@ -24,7 +24,9 @@ static size_t count_classes(const plumb_experiment *x, size_t *sites)
     return classes;
 }
 
-static plumb_status time_steps(plumb_experiment *x, double *seconds, plumb_error *why)
+/* *seconds a step, or NaN with what became of the trainer in ending. */
+static plumb_status time_steps(plumb_experiment *x, double *seconds, char *ending,
+                               size_t size, plumb_error *why)
 {
     plumb_outcome outcome;
     const plumb_question question = {.phase = "check",
@@ -37,6 +39,7 @@ static plumb_status time_steps(plumb_experiment *x, double *seconds, plumb_error
         return status;
     *seconds =
         outcome.last_step > 0 ? outcome.seconds / (double)outcome.last_step : (double)NAN;
+    plumb_describe_end(&outcome, ending, size);
     plumb_outcome_free(&outcome);
     return PLUMB_OK;
 }
@@ -79,22 +82,21 @@ plumb_status plumb_stage_plan(plumb_experiment *x, plumb_error *why)
     if (!x->settings->plan_only)
         return PLUMB_OK;
     double seconds;
-    plumb_status status = time_steps(x, &seconds, why);
+    char ending[400];
+    plumb_status status = time_steps(x, &seconds, ending, sizeof ending, why);
 
+    if (status == PLUMB_OK && isnan(seconds))
+        return plumb_settle(x, "cannot tell", 2, "Nothing to plan: %s.", ending);
     if (status == PLUMB_OK)
         status = state_plan(x, classes, sites, search, proof);
     if (status != PLUMB_OK)
         return status;
-    if (isnan(seconds))
-        return plumb_settle(
-            x, "cannot tell", 2,
-            "Plan only: at most about %zu runs of at most %lld steps; what a "
-            "step takes could not be measured.",
-            search + proof, (long long)x->look_to);
-    return plumb_settle(
-        x, "cannot tell", 2,
-        "Plan only: at most about %zu runs, each from the start to the failure "
-        "and the margin behind it; if that is all %lld steps, %.0f s in all.",
-        search + proof, (long long)x->look_to,
-        (double)(search + proof) * (double)x->look_to * seconds);
+    return plumb_settle(/* nothing was looked for, so nothing is amiss */
+                        x, "cannot tell", 0,
+                        "Plan only: at most about %zu runs, each from the start to the "
+                        "failure "
+                        "and the margin behind it; if that is all %lld steps, %.0f s in "
+                        "all.",
+                        search + proof, (long long)x->look_to,
+                        (double)(search + proof) * (double)x->look_to * seconds);
 }

@@ -262,13 +262,10 @@ static int exit_status(plumb_status status)
 
 static plumb_status open_run(trainer *t, plumb_error *why)
 {
-    plumb_status status = PLUMB_OK;
+    plumb_error trouble = {0};
 
-    if (t->request.run_dir == NULL) {
-        status = plumb_dir_make(t->settings.out, why);
-        if (status != PLUMB_OK)
-            return status;
-    }
+    if (t->request.run_dir == NULL && plumb_dir_make(t->settings.out, &trouble) != PLUMB_OK)
+        return plumb_fail(why, PLUMB_BAD_INPUT, "out: %s", trouble.message);
     t->run_dir = t->request.run_dir == NULL ? t->settings.out : t->request.run_dir;
     return plumb_run_create(t->run_dir, &t->run, why);
 }

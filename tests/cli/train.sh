@@ -28,6 +28,12 @@ try 'the same directory again' 3 "$PLUMB" train run.yaml --out first
 says 'the same directory again' 'first already holds a run'
 [ ! -s out ]
 result $? "no summary of a run that did not begin"
+try 'a directory that cannot be' 3 "$PLUMB" train run.yaml --out run.yaml/third
+says 'a directory that cannot be' 'out: cannot make directory run.yaml'
+try 'the plan of a run' 0 "$PLUMB" diagnose --plan run.yaml
+shows 'the plan of a run' 'Plan only: at most about '
+try 'no plan for a trainer that dies' 2 "$PLUMB" diagnose --plan -- sh -c 'exit 5'
+shows 'no plan for a trainer that dies' 'Nothing to plan: the trainer ended with exit status 5'
 try 'an unknown key' 3 "$PLUMB" train run.yaml --set model.widht=8 --out second
 says 'an unknown key' "did you mean 'model.width'"
 finish
