@@ -1,7 +1,7 @@
 /* plumb/matmul.h - matrix products with a stated accumulator.
  *
- * The accumulator here is `fp32`, the canonical order, chosen because every machine
- * can reproduce it (it is what one AMX TDPBF16PS step computes):
+ * The canonical accumulator is `fp32`, in an order that every machine can reproduce (it is what
+ * one AMX TDPBF16PS step computes):
  *
  *   K is cut into blocks of 32, the last padded with +0.  In each block
  *     even = fma(a[30],b[30], ... fma(a[2],b[2], fma(a[0],b[0], +0)))
@@ -10,15 +10,23 @@
  *   starting from c = +0.  Operands and intermediate results below 2^-126 in
  *   magnitude (tininess after rounding) count as zero of the same sign.
  *
- * With block scales the sum above runs inside each 128 of K, and
- *     C = fma(c, da * db, C)      in order of K, from C = +0
- * joins them (one block over all of K for per-tensor scales; no multiplication at all
- * when neither operand has scales; an operand without has d = 1).  Scales and their product
- * flush below 2^-126 like everything else.  Every NaN that is stored is 0x7FC00000.
+ * Scales, for every accumulator but `exact`.  Let L be the least length along K of a block of
+ * either operand (1x128 and 128x128: 128; mx32: 32; nvfp4: 16).  The sum runs inside each L of
+ * K, from +0, on the codes alone, and
+ *     C = fma(sum, da * db, C)      in order of K, from C = +0
+ * joins the blocks in fp32, d being the scale of tensor, row or block; an operand without has
+ * d = 1.  With no scale for a part of K (tensor and row only) all of K is one block; with no
+ * scales at all nothing is multiplied.  The scale d_tensor of nvfp4 comes last, once:
+ * C = fma(C, da_tensor * db_tensor, +0).
+ *   The canonical product flushes scales, their products and every join below 2^-126 like
+ * everything else: an MX scale of 2^-127 is a zero there.  The other accumulators join in IEEE
+ * fp32 with subnormals.
+ *
+ * Every NaN that is stored is 0x7FC00000; those of GPU units are in plumb_unit.
  *
  * Single-threaded, no allocation, no state: several threads may compute disjoint tiles
- * of one product, and the bits do not depend on the tiling.  The caller's MXCSR is saved,
- * set to round-to-nearest with flush-to-zero, and restored, its exception flags too.
+ * of one product, and the bits depend neither on the tiling nor on the instruction set.  The
+ * caller's MXCSR is saved, set to round-to-nearest, and restored, its exception flags too.
  */
 #ifndef PLUMB_MATMUL_H
 #define PLUMB_MATMUL_H
@@ -33,14 +41,14 @@ extern "C" {
  * each does is in plumb_unit_get and, with its evidence, in docs/accumulators.md.  Append only.
  */
 typedef enum plumb_sum_kind {
-    PLUMB_SUM_FP32 = 0,          /* the canonical order above */
-    PLUMB_SUM_EXACT,             /* sum of the decoded operands without error, rounded once */
-    PLUMB_SUM_HOPPER_WGMMA,      /* wgmma, E4M3 and E5M2 */
-    PLUMB_SUM_HOPPER_MMA,        /* mma.sync with FP8 operands on Hopper: two fp16 additions */
-    PLUMB_SUM_ADA_MMA,           /* mma.sync, E4M3 and E5M2 */
+    PLUMB_SUM_FP32 = 0,     /* the canonical order above */
+    PLUMB_SUM_EXACT,        /* sum of the decoded operands without error, rounded once */
+    PLUMB_SUM_HOPPER_WGMMA, /* wgmma, E4M3 and E5M2 */
+    PLUMB_SUM_HOPPER_MMA,   /* mma.sync with FP8 operands on Hopper: two fp16 additions */
+    PLUMB_SUM_ADA_MMA,      /* mma.sync, E4M3 and E5M2 */
     PLUMB_SUM_BLACKWELL_TCGEN05, /* tcgen05, 8-, 6- and 4-bit operands, MX scales */
-    PLUMB_SUM_HOPPER_16,         /* wgmma and mma.sync, bf16 and fp16 */
-    PLUMB_SUM_AMPERE_16,         /* mma.sync, bf16 and fp16 (Ada too) */
+    PLUMB_SUM_HOPPER_16,         /* wgmma and mma.sync, bf16 and fp16 (and tf32) */
+    PLUMB_SUM_AMPERE_16,         /* mma.sync, bf16 and fp16 (and tf32); Ada too */
     PLUMB_SUM_VOLTA_16,          /* mma.sync, fp16 */
     PLUMB_SUM_COUNT
 } plumb_sum_kind;
@@ -48,9 +56,10 @@ typedef enum plumb_sum_kind {
 /* Zero-initialised it is the canonical one with fp32 results. */
 typedef struct plumb_accumulator {
     plumb_sum_kind kind;
-    bool promote128;     /* every 128 of K the partial sum is added to an fp32 one and begins
+    bool promote128; /* every 128 of K the partial sum is added to an fp32 one and begins
                             again at +0 (CUTLASS, DeepGEMM: "split accumulation") */
-    plumb_format output; /* PLUMB_FP32 or PLUMB_FP16: format of the results, which are stored as
+    plumb_format
+        output; /* PLUMB_FP32 or PLUMB_FP16: format of the results, which are stored as
                             float in either case */
 } plumb_accumulator;
 
@@ -59,9 +68,93 @@ typedef struct plumb_accumulator {
  */
 plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
                                      plumb_error *why);
+
+/* What parse reads back as the same.  NULL is the canonical one, "fp32". */
 enum { PLUMB_ACCUMULATOR_TEXT = 48 };
 void plumb_accumulator_print(const plumb_accumulator *how,
                              char text[PLUMB_ACCUMULATOR_TEXT]);
+
+/* "hopper-wgmma", ...: the first word of the text.  NULL if kind is out of range. */
+const char *plumb_sum_kind_name(plumb_sum_kind kind);
+
+/* --- GPU matrix units ------------------------------------------------------ */
+
+/* What a row of the table rests on. */
+typedef enum plumb_evidence {
+    PLUMB_EVIDENCE_HARDWARE = 0, /* outputs of the chip, no mismatch */
+    PLUMB_EVIDENCE_TWO_SOURCES,  /* two independent models agree; no outputs */
+    PLUMB_EVIDENCE_ONE_SOURCE,   /* one published model */
+} plumb_evidence;
+
+/* "hardware vectors", "two sources", "one source". */
+const char *plumb_evidence_name(plumb_evidence evidence);
+
+enum { PLUMB_UNIT_MAX_TERMS = 64, PLUMB_UNIT_MAX_FRACTION = 32 };
+
+/* A matrix unit, by one rule with parameters (Khattak and Mikaitis, arXiv 2512.07004; Xie et
+ * al., MMA-Sim, arXiv 2511.10909).  One fused addition of products P_i = a_i b_i and C:
+ *
+ *   1  The exponent of a product is ea + eb, that of its operands as they are coded: neither
+ *      the product (1 <= significand < 4) nor a subnormal (exponent emin) is normalised.  C has
+ *      its own, at least emin of the results.  Zeros have none.
+ *   2  E = the largest of these, at least floor.  Every P_i and C is truncated toward zero to
+ *      a multiple of 2^(E - fraction_bits).
+ *   3  The terms are added without error.  The sum is rounded once: fp32 results as `rounding`
+ *      says to result_bits fraction bits (the bits below are 0), fp16 results to nearest even;
+ *      with subnormals, infinity from 2^128 (fp16: what rounds to 2^16) on.  A zero sum is +0.
+ *
+ * NaN when an operand, or C, is NaN, for 0 * infinity, and for infinities of both signs, else
+ * the infinity if there is one; products that are finite do not overflow.  K longer than one
+ * fused addition: result by result in order of K, each being C of the next.
+ */
+typedef struct plumb_unit {
+    const char *name;
+    uint32_t
+        formats;  /* bit 1 << format for each format of operands it takes.  Formats of at
+                           most 8 bits may be mixed, wider ones not. */
+    int terms_8;  /* products of one fused addition, 1 to PLUMB_UNIT_MAX_TERMS: operands */
+    int terms_16; /* of at most 8 bits, bf16 and fp16, tf32 */
+    int terms_tf32;
+    int fraction_bits;       /* kept of every term, 1 to PLUMB_UNIT_MAX_FRACTION */
+    int result_bits;         /* of an fp32 result: 23 or 13 */
+    plumb_rounding rounding; /* of an fp32 result: toward zero or nearest even */
+    int floor_fp32;          /* least E for fp32 results ... */
+    int floor_fp16;          /* ... and for fp16 results */
+    int addend_every; /* 0: C is a term of every fused addition.  Else C is no term: each so
+                           many products are summed from +0 and C is added to that sum by one
+                           IEEE addition in the format of the results */
+    bool interleaved; /* in each addend_every products those with k mod 4 in {0, 1} come
+                           first, then the others; else in order of k */
+    bool
+        block_scales; /* MX scales (mx32) are part of the unit: their exponents are added to
+                           those of the products and nothing is joined */
+    uint32_t nan_fp32; /* bits of a NaN result as it is stored, the fp16 one widened */
+    uint32_t nan_fp16;
+    plumb_evidence evidence;
+    const char *source; /* of the evidence, one line */
+} plumb_unit;
+
+/* The row of a kind; NULL for fp32, exact and what is out of range. */
+const plumb_unit *plumb_unit_get(plumb_sum_kind kind);
+
+/* PLUMB_UNSUPPORTED with a sentence that names unit, formats and what it takes, unless it
+ * multiplies a by b; PLUMB_BAD_ARGUMENT for a row with fields outside their ranges.
+ */
+plumb_status plumb_unit_takes(const plumb_unit *unit, plumb_format a, plumb_format b,
+                              plumb_error *why);
+
+/* One result: *d = c + sum over k of a[k] * b[k], as `unit` (a row of the table, or any other,
+ * from a probe for example) computes it.  Codes are contiguous, in memory as in
+ * plumb_quantized.  This is the definition of all units; plumb_matmul gives the same bits.
+ *
+ * output is PLUMB_FP32 or PLUMB_FP16; c is rounded to it first (nearest even), as the unit
+ * can hold nothing else.  K = 0 gives c.  The caller's rounding mode plays no part.
+ */
+plumb_status plumb_unit_dot(const plumb_unit *unit, plumb_format output,
+                            plumb_format a_format, const void *a, plumb_format b_format,
+                            const void *b, size_t k, float c, float *d, plumb_error *why);
+
+/* --- products --------------------------------------------------------------- */
 
 /* One side of a product, seen as [outer, K]: the stored matrix itself, or its transpose. */
 typedef struct plumb_operand {
@@ -77,24 +170,41 @@ typedef struct plumb_tile {
 } plumb_tile;
 
 /* Bytes of scratch that one call needs for a product of this shape or any tile of it, the
- * same for every instruction set; below 1 MiB.  Align it to 64 bytes.
+ * same for every instruction set; below 1 MiB.  Align it to 64 bytes.  how NULL: canonical.
  */
-size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k); /* takes `how` first soon */
+size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size_t n,
+                                    size_t k);
 
 /* C[m, n] = sum over k of A[m, k] * B[n, k], or C += that sum with accumulate.
  *
+ * how: NULL is the canonical accumulator with fp32 results.
+ *   fp32          any two formats but e8m0 and ue4m3.  fp16 results: the fp32 ones, rounded.
+ *   exact         any two formats.  The real sum of (code * d)(code * d), all scales included,
+ *                 rounded once to the nearest result, ties to even, with subnormals; infinities
+ *                 and NaN as IEEE; a zero sum is +0.
+ *   GPU units     formats as plumb_unit says, scales as above, or inside where block_scales
+ *                 says so: both operands mx32, or one of them and the other without scales.
+ *   +promote128   the same with L at most 128, joined with da * db where a scale belongs to a
+ *                 part of K, else with 1 (and scales of tensor and row once, at the end).  Exact
+ *                 sums are then those of the codes in a block, rounded to the result format.
+ *
  * C is row-major fp32 with leading dimension ldc.  Layouts of the three GEMMs of a linear
  * layer y[M,N] = x[M,K] w[N,K]^T: fprop (x, w); dgrad (dy, w transposed); wgrad (dy
- * transposed, x transposed).  K = 0 gives +0 (or leaves C with accumulate).  A 1x128
- * operand must have its blocks along K.  With accumulate, old C + sum is one rounded
- * addition (with subnormals flushed as above).
+ * transposed, x transposed).  K = 0 gives +0 (or leaves C with accumulate).  Scales of row,
+ * 1x128, mx32 and nvfp4 must have their blocks along K.
  *
- * PLUMB_BAD_SHAPE when the inner sizes differ, blocks do not lie along K, or the tile
- * leaves the matrix; C is then untouched.
+ * accumulate: old C is part of the exact sum, and C of the first fused addition, where nothing
+ * is joined or scaled afterwards; else old C + sum is one rounded fp32 addition (canonical:
+ * with subnormals flushed as above).  With fp16 results old C is rounded to fp16 first where
+ * it enters a unit, and every result is rounded to fp16 at the end.
+ *
+ * PLUMB_BAD_SHAPE when the inner sizes differ, blocks do not lie along K, the tile leaves the
+ * matrix, or sizes overflow; PLUMB_BAD_ARGUMENT for a *how out of range; PLUMB_UNSUPPORTED for
+ * formats that the kind does not take.  C is then untouched.
  */
-plumb_status plumb_matmul(const plumb_operand *a, const plumb_operand *b, float *c,
-                          size_t ldc, bool accumulate, plumb_tile tile, void *workspace,
-                          plumb_error *why);
+plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
+                          const plumb_operand *b, float *c, size_t ldc, bool accumulate,
+                          plumb_tile tile, void *workspace, plumb_error *why);
 
 #ifdef __cplusplus
 }

@@ -49,8 +49,10 @@ static pieces workspace_pieces(size_t m, size_t n, size_t k)
                     .db = cols};
 }
 
-size_t plumb_matmul_workspace_bytes(size_t m, size_t n, size_t k)
+size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size_t n,
+                                    size_t k)
 {
+    (void)how;
     const pieces p = workspace_pieces(m, n, k);
 
     return (p.rows + p.slivers + p.sums + p.da + p.db) * sizeof(float);

@@ -54,7 +54,8 @@ static plumb_status multiply(const plumb_quantized *a, bool a_transposed,
 {
     const plumb_operand left = {a, a_transposed}, right = {b, b_transposed};
 
-    return plumb_matmul(&left, &right, c, ldc, false, (plumb_tile){0}, workspace, why);
+    return plumb_matmul(NULL, &left, &right, c, ldc, false, (plumb_tile){0}, workspace,
+                        why);
 }
 
 /* Row i of the scores becomes probabilities; columns past i are the future: 0. */
@@ -179,8 +180,8 @@ plumb_status attention_backward(const plumb_model *m, const layer *l, const floa
 size_t attention_workspace(const plumb_shape *s)
 {
     const size_t t = s->context, d = s->width / s->heads;
-    const size_t inner = plumb_matmul_workspace_bytes(t, t, d);
-    const size_t outer = plumb_matmul_workspace_bytes(t, d, t);
+    const size_t inner = plumb_matmul_workspace_bytes(NULL, t, t, d);
+    const size_t outer = plumb_matmul_workspace_bytes(NULL, t, d, t);
 
     return inner > outer ? inner : outer;
 }

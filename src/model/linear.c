@@ -97,8 +97,8 @@ static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, si
         const plumb_tile tile = {first, end < rows ? end : rows, 0, cols};
 
         if (tile.row < tile.row_end)
-            status[t] =
-                plumb_matmul(&a, &b, c, cols, accumulate, tile, m->workspace[t], &said[t]);
+            status[t] = plumb_matmul(NULL, &a, &b, c, cols, accumulate, tile,
+                                     m->workspace[t], &said[t]);
     }
     for (size_t t = 0; t < parts; t++) {
         if (status[t] != PLUMB_OK)
@@ -152,9 +152,9 @@ plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const fl
 
 size_t linear_workspace(const linear *l, size_t tokens)
 {
-    const size_t fprop = plumb_matmul_workspace_bytes(tokens, l->outputs, l->inputs);
-    const size_t dgrad = plumb_matmul_workspace_bytes(tokens, l->inputs, l->outputs);
-    const size_t wgrad = plumb_matmul_workspace_bytes(l->outputs, l->inputs, tokens);
+    const size_t fprop = plumb_matmul_workspace_bytes(NULL, tokens, l->outputs, l->inputs);
+    const size_t dgrad = plumb_matmul_workspace_bytes(NULL, tokens, l->inputs, l->outputs);
+    const size_t wgrad = plumb_matmul_workspace_bytes(NULL, l->outputs, l->inputs, tokens);
     const size_t more = fprop > dgrad ? fprop : dgrad;
 
     return more > wgrad ? more : wgrad;

@@ -158,7 +158,7 @@ static void compare(const plumb_micro *micro, const plumb_operand *a,
                     const plumb_tile *tile, bool accumulate, const float *want,
                     const char *what)
 {
-    const size_t ldc = n + 3, bytes = plumb_matmul_workspace_bytes(m, n, k);
+    const size_t ldc = n + 3, bytes = plumb_matmul_workspace_bytes(NULL, m, n, k);
     unsigned char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
     float *c = malloc((m * ldc + 1) * sizeof *c);
     plumb_error why = {0};
@@ -249,15 +249,27 @@ static void large_product(bool transposed, plumb_grain grain)
     plumb_quantized qa, qb;
     const plumb_tile everything = {0};
     float *ref = malloc(M * N * sizeof *ref), *c = malloc(M * N * sizeof *c);
-    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(M, N, K));
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, M, N, K));
     plumb_error why = {0};
 
-    qa = (plumb_quantized){
-        PLUMB_E4M3,         grain, transposed, transposed ? K : M, transposed ? M : K,
-        transposed ? M : K, NULL,  NULL};
-    qb = (plumb_quantized){
-        PLUMB_BF16,         grain, transposed, transposed ? K : N, transposed ? N : K,
-        transposed ? N : K, NULL,  NULL};
+    qa = (plumb_quantized){PLUMB_E4M3,
+                           grain,
+                           transposed,
+                           transposed ? K : M,
+                           transposed ? M : K,
+                           transposed ? M : K,
+                           NULL,
+                           NULL,
+                           0};
+    qb = (plumb_quantized){PLUMB_BF16,
+                           grain,
+                           transposed,
+                           transposed ? K : N,
+                           transposed ? N : K,
+                           transposed ? N : K,
+                           NULL,
+                           NULL,
+                           0};
     fill(&qa, PLAIN);
     fill(&qb, PLAIN);
     fill_scales(&qa, PLAIN);
@@ -289,10 +301,12 @@ static void large_product(bool transposed, plumb_grain grain)
 /* a * b + c of one element, through the whole function: K = 3 with c = c * 1 first. */
 static float element_of(const plumb_micro *micro, const float *x, const float *y, size_t k)
 {
-    plumb_quantized qx = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k, k, (void *)x, NULL};
-    plumb_quantized qy = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k, k, (void *)y, NULL};
+    plumb_quantized qx = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k,
+                          k,          (void *)x,          NULL,  0};
+    plumb_quantized qy = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 1, k,
+                          k,          (void *)y,          NULL,  0};
     const plumb_operand a = {&qx, false}, b = {&qy, false};
-    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(1, 1, k));
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, 1, 1, k));
     float c = untouched;
 
     CHECK(plumb_matmul_with(micro, &a, &b, &c, 1, false, (plumb_tile){0}, workspace,
@@ -394,10 +408,10 @@ static void exact_sums(void)
 {
     enum { K = 40 };
     uint8_t x[K], y[K];
-    plumb_quantized qx = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, x, NULL};
-    plumb_quantized qy = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, y, NULL};
+    plumb_quantized qx = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, x, NULL, 0};
+    plumb_quantized qy = {PLUMB_E4M3, PLUMB_GRAIN_TENSOR, false, 1, K, K, y, NULL, 0};
     const plumb_operand a = {&qx, false}, b = {&qy, false};
-    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(1, 1, K));
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, 1, 1, K));
 
     for (int trial = 0; trial < 200; trial++) {
         int64_t sum = 0;
@@ -411,7 +425,7 @@ static void exact_sums(void)
             y[k] = (uint8_t)q;
             sum += (int64_t)sx * p * q;
         }
-        CHECK(plumb_matmul(&a, &b, &c, 1, false, (plumb_tile){0}, workspace, NULL) ==
+        CHECK(plumb_matmul(NULL, &a, &b, &c, 1, false, (plumb_tile){0}, workspace, NULL) ==
                   PLUMB_OK,
               "failed");
         CHECK((double)c == ldexp((double)sum, -18), "sum %a, want %lld * 2^-18", (double)c,
@@ -424,29 +438,36 @@ static void exact_sums(void)
 static void refusals(void)
 {
     float x[6] = {0}, d[6] = {1, 1, 1, 1, 1, 1}, c[4] = {untouched, untouched};
-    plumb_quantized q23 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 3, 3, x, NULL};
-    plumb_quantized q22 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL};
-    plumb_quantized rows = {PLUMB_FP32, PLUMB_GRAIN_1X128, true, 2, 2, 2, x, d};
-    plumb_quantized narrow = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 1, x, NULL};
-    plumb_quantized odd = {(plumb_format)77, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL};
+    plumb_quantized q23 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 3, 3, x, NULL, 0};
+    plumb_quantized q22 = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL, 0};
+    plumb_quantized rows = {PLUMB_FP32, PLUMB_GRAIN_1X128, true, 2, 2, 2, x, d, 0};
+    plumb_quantized narrow = {PLUMB_FP32, PLUMB_GRAIN_TENSOR, false, 2, 2, 1, x, NULL, 0};
+    plumb_quantized odd = {
+        (plumb_format)77, PLUMB_GRAIN_TENSOR, false, 2, 2, 2, x, NULL, 0};
     const plumb_operand a = {&q22, false}, differs = {&q23, false}, along = {&rows, false},
                         thin = {&narrow, false}, unknown = {&odd, false};
     const plumb_tile all = {0}, outside = {0, 3, 0, 2}, backwards = {1, 0, 0, 2};
     _Alignas(64) static unsigned char workspace[1 << 16];
 
-    CHECK(plumb_matmul(&a, &differs, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &a, &differs, c, 2, false, all, workspace, NULL) ==
+              PLUMB_BAD_SHAPE,
           "K");
-    CHECK(plumb_matmul(&along, &a, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &along, &a, c, 2, false, all, workspace, NULL) ==
+              PLUMB_BAD_SHAPE,
           "blocks across K");
-    CHECK(plumb_matmul(&a, &thin, c, 2, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &a, &thin, c, 2, false, all, workspace, NULL) ==
+              PLUMB_BAD_SHAPE,
           "ld");
-    CHECK(plumb_matmul(&a, &a, c, 1, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &a, &a, c, 1, false, all, workspace, NULL) == PLUMB_BAD_SHAPE,
           "ldc");
-    CHECK(plumb_matmul(&a, &a, c, 2, false, outside, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &a, &a, c, 2, false, outside, workspace, NULL) ==
+              PLUMB_BAD_SHAPE,
           "tile outside");
-    CHECK(plumb_matmul(&a, &a, c, 2, false, backwards, workspace, NULL) == PLUMB_BAD_SHAPE,
+    CHECK(plumb_matmul(NULL, &a, &a, c, 2, false, backwards, workspace, NULL) ==
+              PLUMB_BAD_SHAPE,
           "tile backwards");
-    CHECK(plumb_matmul(&unknown, &a, c, 2, false, all, workspace, NULL) == PLUMB_BAD_FORMAT,
+    CHECK(plumb_matmul(NULL, &unknown, &a, c, 2, false, all, workspace, NULL) ==
+              PLUMB_BAD_FORMAT,
           "format");
     CHECK(c[0] == untouched && c[1] == untouched, "C touched by a refused product");
     check_done("refusals");
