@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "plumb/random.h"
+#include "quant/grain.h"
+#include "quant/spec.h"
 
 static const struct {
     const char *name;
@@ -179,8 +181,7 @@ void plumb_site_get(const plumb_shape *s, size_t index, plumb_site *site)
 /* True when the codes and scales do not depend on the axis that the product contracts. */
 static bool orientation_free(const plumb_spec *spec)
 {
-    return spec->format == PLUMB_FP32 || spec->format == PLUMB_BF16 ||
-           spec->grain != PLUMB_GRAIN_1X128;
+    return !plumb_spec_is_scaled(spec) || !plumb_grain_turns(spec->grain);
 }
 
 size_t plumb_site_owner(const plumb_spec *specs, size_t site)

@@ -1,38 +1,18 @@
-/* Quantising and decoding matrices, one scale block at a time.
+/* From a source to one or two copies, in one reading: which bands and patches, and in what order.
  *
- * The casts want contiguous elements.  Rows give them; blocks that run down the rows are
- * turned, a few columns at a time, in a buffer that fits the first-level cache.
+ * A band is as many rows as a patch has.  Two copies are made patch by patch, so that the second
+ * finds the patch in the cache; a single one takes whole rows.  A contiguous matrix with one scale
+ * is a single row.
  */
 #include "plumb/quant.h"
-#include "quant/scale.h"
 #include "quant/spec.h"
+#include "quant/patch.h"
 
-#include <math.h>
-
-enum { BLOCK = PLUMB_BLOCK, TURNED = 16 /* columns in the buffer at once */ };
-
-static size_t blocks(size_t n)
-{
-    return n / BLOCK + (n % BLOCK != 0);
-}
+#include <string.h>
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-static size_t code_bytes(plumb_format format)
-{
-    return (size_t)plumb_format_get(format)->bits / 8;
-}
-
-static size_t scale_total(plumb_grain grain, bool along_rows, size_t rows, size_t cols)
-{
-    if (grain == PLUMB_GRAIN_TENSOR)
-        return 1;
-    if (grain == PLUMB_GRAIN_128X128)
-        return blocks(rows) * blocks(cols);
-    return along_rows ? blocks(rows) * cols : rows * blocks(cols);
 }
 
 static bool has_scales(const plumb_spec *spec)
@@ -40,159 +20,102 @@ static bool has_scales(const plumb_spec *spec)
     return plumb_spec_is_scaled(spec) && spec->rule != PLUMB_SCALE_NONE;
 }
 
+/* True when the codes depend on the axis that the product contracts. */
+static bool turns(const plumb_spec *spec)
+{
+    return has_scales(spec) && plumb_grain_turns(spec->grain);
+}
+
 plumb_status plumb_quantized_need(const plumb_spec *spec, size_t rows, size_t cols,
                                   bool along_rows, size_t *code_total, size_t *scale_count,
                                   plumb_error *why)
 {
     const plumb_status status = plumb_spec_check(spec, why);
-    size_t elements, bytes, scale_bytes;
+    size_t elements, bytes, scales = 0, scale_bytes;
 
     if (status != PLUMB_OK)
         return status;
-    /* There are never more scales than elements, so their count cannot wrap. */
-    if (!plumb_mul_size(rows, cols, &elements) ||
-        !plumb_mul_size(elements, code_bytes(spec->format), &bytes) ||
-        !plumb_mul_size(elements, sizeof(float), &scale_bytes))
+    const size_t each = (size_t)plumb_format_get(spec->format)->bytes;
+    const plumb_blocks blocks = plumb_blocks_of(spec->grain, along_rows, rows, cols);
+
+    if (!plumb_mul_size(rows, cols, &elements) || !plumb_mul_size(elements, each, &bytes) ||
+        !plumb_mul_size(elements, sizeof(float), &scale_bytes) ||
+        (has_scales(spec) && (!plumb_mul_size(blocks.down, blocks.across, &scales) ||
+                              !plumb_mul_size(scales, sizeof(float), &scale_bytes))))
         return plumb_fail(why, PLUMB_BAD_SHAPE,
                           "a matrix of %zu x %zu does not fit in memory", rows, cols);
     *code_total = bytes;
-    *scale_count = has_scales(spec) ? scale_total(spec->grain, along_rows, rows, cols) : 0;
+    *scale_count = scales;
     return PLUMB_OK;
 }
 
-/* One call: the source, and what it becomes. */
-struct job {
-    const plumb_spec *spec;
-    const float *x;
-    size_t rows, cols;
-    unsigned char *codes;
-    float *d;
-    plumb_block_scale fixed; /* of every rule but CURRENT */
-    plumb_counts *counts;
-};
-
-static plumb_block_scale choose_scale(const struct job *job, float amax)
+size_t plumb_quantized_scale_count(const plumb_quantized *q)
 {
-    return job->spec->rule == PLUMB_SCALE_CURRENT
-               ? plumb_block_scale_current(job->spec, amax)
-               : job->fixed;
+    const plumb_blocks blocks = plumb_blocks_in(q);
+
+    return q->d == NULL ? 0 : blocks.down * blocks.across;
 }
 
-static void encode(const struct job *job, plumb_block_scale scale, const float *x, size_t n,
-                   void *codes)
-{
-    const plumb_cast how = {.format = job->spec->format,
-                            .saturate = job->spec->saturate,
-                            .divide = scale.divide,
-                            .scale = scale.factor};
+/* --- what is asked for --------------------------------------------------------------------- */
 
-    plumb_cast_encode(&how, x, n, codes, job->counts);
+static plumb_status check_source(const plumb_source *source, plumb_error *why)
+{
+    size_t elements, bytes;
+
+    if (source->format != PLUMB_FP32 && source->format != PLUMB_BF16)
+        return plumb_fail(why, PLUMB_BAD_FORMAT,
+                          "a source of format %d; allowed: fp32 and bf16",
+                          (int)source->format);
+    if (source->ld < source->cols)
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "a source with ld=%zu below cols=%zu",
+                          source->ld, source->cols);
+    if (!plumb_mul_size(source->rows, source->ld, &elements) ||
+        !plumb_mul_size(elements, sizeof(float), &bytes))
+        return plumb_fail(why, PLUMB_BAD_SHAPE,
+                          "a source of %zu rows with ld=%zu does not fit in memory",
+                          source->rows, source->ld);
+    return PLUMB_OK;
 }
 
-static void quantize_tensor(const struct job *job)
+static plumb_status check_copy(const plumb_spec *spec, const plumb_source *source,
+                               const plumb_quantized *copy, bool along_rows,
+                               plumb_error *why)
 {
-    const size_t n = job->rows * job->cols;
-    const bool current = job->spec->rule == PLUMB_SCALE_CURRENT;
-    const plumb_block_scale scale =
-        choose_scale(job, current ? plumb_cast_amax(job->x, n) : 0);
+    size_t code_total, scale_count;
+    const plumb_status status = plumb_quantized_need(
+        spec, source->rows, source->cols, along_rows, &code_total, &scale_count, why);
 
-    encode(job, scale, job->x, n, job->codes);
-    if (job->d != NULL)
-        job->d[0] = scale.d;
+    if (status != PLUMB_OK || copy == NULL)
+        return status;
+    if ((code_total > 0 && copy->codes == NULL) || (scale_count > 0 && copy->d == NULL))
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "a copy of %zu x %zu without memory for its codes or scales",
+                          source->rows, source->cols);
+    return PLUMB_OK;
 }
 
-static void quantize_row_blocks(const struct job *job)
+static plumb_status check(const plumb_spec *spec, const plumb_source *source,
+                          const plumb_draw *draw, const plumb_scale_state *state,
+                          bool update, const plumb_copies *copies, plumb_error *why)
 {
-    const size_t across = blocks(job->cols);
+    plumb_status status = check_source(source, why);
 
-    for (size_t row = 0; row < job->rows; row++) {
-        for (size_t col = 0; col < job->cols; col += BLOCK) {
-            const size_t at = row * job->cols + col, n = smaller(BLOCK, job->cols - col);
-            const plumb_block_scale scale =
-                choose_scale(job, plumb_cast_amax(job->x + at, n));
-
-            encode(job, scale, job->x + at, n, job->codes + at);
-            if (job->d != NULL)
-                job->d[row * across + col / BLOCK] = scale.d;
-        }
-    }
+    if (status == PLUMB_OK)
+        status = check_copy(spec, source, copies->along_columns, false, why);
+    if (status == PLUMB_OK)
+        status = check_copy(spec, source, copies->along_rows, true, why);
+    if (status != PLUMB_OK || !plumb_spec_is_scaled(spec))
+        return status;
+    if (spec->rule == PLUMB_SCALE_DELAYED && state == NULL && update)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "delayed scaling needs a state to update");
+    if (spec->rounding == PLUMB_ROUND_STOCHASTIC && draw == NULL)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "stochastic rounding needs a seed and a stream, none was given");
+    return PLUMB_OK;
 }
 
-static void quantize_square(const struct job *job, size_t row, size_t col, float *d)
-{
-    const size_t height = smaller(BLOCK, job->rows - row),
-                 width = smaller(BLOCK, job->cols - col);
-    const size_t at = row * job->cols + col;
-    float amax = 0;
-
-    for (size_t r = 0; r < height; r++) {
-        const float of_row = plumb_cast_amax(job->x + at + r * job->cols, width);
-
-        amax = of_row > amax ? of_row : amax;
-    }
-    const plumb_block_scale scale = choose_scale(job, amax);
-    for (size_t r = 0; r < height; r++)
-        encode(job, scale, job->x + at + r * job->cols, width,
-               job->codes + at + r * job->cols);
-    if (d != NULL)
-        *d = scale.d;
-}
-
-static void quantize_squares(const struct job *job)
-{
-    float *d = job->d;
-
-    for (size_t row = 0; row < job->rows; row += BLOCK) {
-        for (size_t col = 0; col < job->cols; col += BLOCK) {
-            quantize_square(job, row, col, d);
-            d += d != NULL;
-        }
-    }
-}
-
-/* `width` columns of up to 128 rows, each with its own scale. */
-static void quantize_columns(const struct job *job, size_t row, size_t col, size_t width)
-{
-    const size_t height = smaller(BLOCK, job->rows - row), at = row * job->cols + col;
-    float x[TURNED][BLOCK];
-    unsigned char codes[TURNED][BLOCK];
-
-    for (size_t r = 0; r < height; r++) {
-        for (size_t c = 0; c < width; c++)
-            x[c][r] = job->x[at + r * job->cols + c];
-    }
-    for (size_t c = 0; c < width; c++) {
-        const plumb_block_scale scale = choose_scale(job, plumb_cast_amax(x[c], height));
-
-        encode(job, scale, x[c], height, codes[c]);
-        if (job->d != NULL)
-            job->d[row / BLOCK * job->cols + col + c] = scale.d;
-    }
-    for (size_t r = 0; r < height; r++) {
-        for (size_t c = 0; c < width; c++)
-            job->codes[at + r * job->cols + c] = codes[c][r];
-    }
-}
-
-static void quantize_column_blocks(const struct job *job)
-{
-    for (size_t row = 0; row < job->rows; row += BLOCK) {
-        for (size_t col = 0; col < job->cols; col += TURNED)
-            quantize_columns(job, row, col, smaller(TURNED, job->cols - col));
-    }
-}
-
-static void quantize_blocks(const struct job *job, bool along_rows)
-{
-    if (job->spec->grain == PLUMB_GRAIN_TENSOR)
-        quantize_tensor(job);
-    else if (job->spec->grain == PLUMB_GRAIN_128X128)
-        quantize_squares(job);
-    else if (along_rows)
-        quantize_column_blocks(job);
-    else
-        quantize_row_blocks(job);
-}
+/* --- scales that are known before any element is cast ------------------------------------------ */
 
 /* s of the rules that know it beforehand.  A state is taken as it is, wild values too: a
  * planted or restored scale must act as it would on a GPU.
@@ -204,10 +127,164 @@ static float fixed_scale(const plumb_spec *spec, const plumb_scale_state *state)
     return spec->rule == PLUMB_SCALE_DELAYED && state != NULL ? state->scale : 1;
 }
 
+static float tensor_scale(const plumb_spec *spec, const plumb_source *source)
+{
+    float amax = 0;
+
+    if (!has_scales(spec) || spec->grain != PLUMB_GRAIN_NVFP4)
+        return 1;
+    for (size_t row = 0; row < source->rows; row++) {
+        const float of_row = plumb_source_amax(source, row, 0, source->cols);
+
+        amax = of_row > amax ? of_row : amax;
+    }
+    return plumb_nvfp4_scale(amax);
+}
+
+/* --- copies ------------------------------------------------------------------------------------ */
+
+static plumb_cast cast_of(const plumb_spec *spec, const plumb_draw *draw, bool turned)
+{
+    plumb_cast how = {.format = spec->format,
+                      .saturate = spec->saturate,
+                      .rounding = spec->rounding,
+                      .dither = spec->dither};
+
+    if (draw != NULL) {
+        how.seed = draw->seed;
+        how.stream = turned ? PLUMB_STREAM_ALONG_ROWS ^ draw->stream : draw->stream;
+    }
+    return how;
+}
+
+/* Fills the fields of *out, whose codes and d are the caller's, and a copy that writes them. */
+static plumb_copy begin_copy(const plumb_spec *spec, const plumb_source *source,
+                             const plumb_draw *draw, bool along_rows, float of_tensor,
+                             plumb_quantized *out)
+{
+    plumb_copy copy = {
+        .spec = spec,
+        .source = source,
+        .turned = along_rows && turns(spec),
+        .blocks = plumb_blocks_of(spec->grain, along_rows, source->rows, source->cols),
+        .tensor_scale = of_tensor};
+
+    out->format = spec->format;
+    out->grain = spec->grain;
+    out->along_rows = along_rows;
+    out->rows = source->rows;
+    out->cols = out->ld = source->cols;
+    out->d_tensor = 1 / of_tensor;
+    if (!has_scales(spec))
+        out->d = NULL;
+    copy.how = cast_of(spec, draw, copy.turned);
+    copy.codes = out->codes;
+    copy.d = out->d;
+    return copy;
+}
+
+/* One scale and no gaps: a single row, whose amax and casts are two calls. */
+static plumb_source as_one_row(const plumb_spec *spec, const plumb_source *source)
+{
+    plumb_source row = *source;
+
+    if ((has_scales(spec) && spec->grain != PLUMB_GRAIN_TENSOR) ||
+        source->ld != source->cols)
+        return row;
+    row.cols = row.ld = source->rows * source->cols;
+    row.rows = 1;
+    return row;
+}
+
+static void quantize_patches(plumb_copy *copies, size_t count, const plumb_source *source)
+{
+    const size_t width = count > 1 || source->cols == 0 ? PLUMB_PATCH : source->cols;
+
+    for (size_t i = 0; i < count; i++) {
+        plumb_copy_begin(&copies[i], width);
+        if (copies[i].blocks.height > 1)
+            plumb_copy_measure(&copies[i], 0, source->rows);
+    }
+    for (size_t row = 0; row < source->rows; row += PLUMB_PATCH) {
+        const size_t row_end = row + smaller(PLUMB_PATCH, source->rows - row);
+
+        for (size_t i = 0; i < count; i++) {
+            if (copies[i].blocks.height == 1)
+                plumb_copy_measure(&copies[i], row, row_end);
+        }
+        for (size_t col = 0; col < source->cols; col += width) {
+            const plumb_patch patch = {row, row_end, col,
+                                       col + smaller(width, source->cols - col)};
+
+            for (size_t i = 0; i < count; i++)
+                plumb_copy_patch(&copies[i], &patch);
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        plumb_copy_end(&copies[i]);
+}
+
+/* The copy that differs from the first in nothing but its axis. */
+static void repeat(const plumb_quantized *from, plumb_quantized *to)
+{
+    const size_t bytes = (size_t)plumb_format_get(from->format)->bytes;
+    const plumb_quantized own = *to;
+
+    *to = *from;
+    to->along_rows = true;
+    to->codes = own.codes;
+    to->d = from->d == NULL ? NULL : own.d;
+    if (from->rows * from->cols > 0)
+        memcpy(to->codes, from->codes, from->rows * from->cols * bytes);
+    if (to->d != NULL)
+        memcpy(to->d, from->d, plumb_quantized_scale_count(from) * sizeof *to->d);
+}
+
 static void raise_pending(plumb_scale_state *state, float amax)
 {
     if (!(state->pending >= amax))
         state->pending = amax;
+}
+
+plumb_status plumb_quantize_copies(const plumb_spec *spec, const plumb_source *source,
+                                   const plumb_draw *draw, plumb_scale_state *state,
+                                   bool update, const plumb_copies *copies,
+                                   plumb_error *why)
+{
+    const plumb_status status = check(spec, source, draw, state, update, copies, why);
+    plumb_quantized *const out[2] = {copies->along_columns, copies->along_rows};
+    plumb_counts *const counts[2] = {copies->column_counts, copies->row_counts};
+    plumb_copy made[2];
+    size_t count = 0;
+
+    if (status != PLUMB_OK)
+        return status;
+    const plumb_spec usual = plumb_spec_normal(spec);
+    const plumb_source shaped = as_one_row(&usual, source);
+    const float of_tensor = tensor_scale(&usual, source);
+    const bool same = !turns(&usual) && out[0] != NULL && out[1] != NULL;
+
+    for (int i = 0; i < 2; i++) {
+        if (out[i] == NULL || (i == 1 && same))
+            continue;
+        made[count] = begin_copy(&usual, &shaped, draw, i == 1, of_tensor, out[i]);
+        made[count].fixed = plumb_block_scale_fixed(fixed_scale(&usual, state));
+        made[count].spectrum = count == 0 ? copies->spectrum : NULL;
+        out[i]->rows = source->rows;
+        out[i]->cols = out[i]->ld = source->cols;
+        count++;
+    }
+    quantize_patches(made, count, &shaped);
+    if (same)
+        repeat(out[0], out[1]);
+    if (count > 0 && usual.rule == PLUMB_SCALE_DELAYED && update)
+        raise_pending(state, made[0].counts.amax);
+    for (int i = 0, k = 0; i < 2; i++) {
+        if (out[i] != NULL && counts[i] != NULL)
+            plumb_counts_add(counts[i], &made[k].counts);
+        k += out[i] != NULL && !same;
+    }
+    return PLUMB_OK;
 }
 
 plumb_status plumb_quantize(const plumb_spec *spec, const float *x, size_t rows,
@@ -215,99 +292,11 @@ plumb_status plumb_quantize(const plumb_spec *spec, const float *x, size_t rows,
                             bool update, plumb_quantized *out, plumb_counts *counts,
                             plumb_error *why)
 {
-    const plumb_spec usual = plumb_spec_normal(spec);
-    plumb_counts seen = {0};
-    size_t code_total, scale_count;
-    plumb_status status =
-        plumb_quantized_need(spec, rows, cols, along_rows, &code_total, &scale_count, why);
-    struct job job = {.spec = &usual, .x = x, .rows = rows, .cols = cols, .counts = &seen};
+    const plumb_source source = {PLUMB_FP32, x, rows, cols, cols};
+    const plumb_copies copies = {.along_columns = along_rows ? NULL : out,
+                                 .along_rows = along_rows ? out : NULL,
+                                 .column_counts = counts,
+                                 .row_counts = counts};
 
-    if (status == PLUMB_OK && usual.rule == PLUMB_SCALE_DELAYED && state == NULL && update)
-        status =
-            plumb_fail(why, PLUMB_BAD_ARGUMENT, "delayed scaling needs a state to update");
-    if (status != PLUMB_OK)
-        return status;
-
-    out->format = usual.format;
-    out->grain = usual.grain;
-    out->along_rows = along_rows;
-    out->rows = rows;
-    out->cols = out->ld = cols;
-    if (!has_scales(&usual))
-        out->d = NULL;
-    job.fixed = plumb_block_scale_fixed(fixed_scale(&usual, state));
-    job.codes = out->codes;
-    job.d = out->d;
-    quantize_blocks(&job, along_rows);
-    if (usual.rule == PLUMB_SCALE_DELAYED && update)
-        raise_pending(state, seen.amax);
-    if (counts != NULL)
-        plumb_counts_add(counts, &seen);
-    return PLUMB_OK;
-}
-
-static const unsigned char *code_at(const plumb_quantized *q, size_t row, size_t col)
-{
-    return (const unsigned char *)q->codes + (row * q->ld + col) * code_bytes(q->format);
-}
-
-/* x *= d; a NaN is the one pattern, also that of infinity times 0. */
-static void scale_each(float *x, const float *d, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float scaled = x[i] * d[i];
-
-        x[i] = isnan(scaled) ? (float)NAN : scaled;
-    }
-}
-
-/* One row: segments that share a scale, or a scale for each element. */
-static void dequantize_row(const plumb_quantized *q, size_t row, float *x)
-{
-    const size_t across = blocks(q->cols), band = row / BLOCK;
-
-    if (q->d == NULL || q->grain == PLUMB_GRAIN_TENSOR) {
-        plumb_cast_decode(q->format, q->d == NULL ? 1 : q->d[0], code_at(q, row, 0),
-                          q->cols, x);
-        return;
-    }
-    if (q->grain == PLUMB_GRAIN_1X128 && q->along_rows) {
-        plumb_cast_decode(q->format, 1, code_at(q, row, 0), q->cols, x);
-        scale_each(x, q->d + band * q->cols, q->cols);
-        return;
-    }
-    const float *d = q->d + (q->grain == PLUMB_GRAIN_1X128 ? row : band) * across;
-    for (size_t col = 0; col < q->cols; col += BLOCK)
-        plumb_cast_decode(q->format, d[col / BLOCK], code_at(q, row, col),
-                          smaller(BLOCK, q->cols - col), x + col);
-}
-
-plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *why)
-{
-    if (plumb_format_get(q->format) == NULL)
-        return plumb_fail(why, PLUMB_BAD_FORMAT, "format %d does not exist",
-                          (int)q->format);
-    if (q->ld < q->cols)
-        return plumb_fail(why, PLUMB_BAD_SHAPE, "ld=%zu is below cols=%zu", q->ld, q->cols);
-    for (size_t row = 0; row < q->rows; row++)
-        dequantize_row(q, row, x + row * q->cols);
-    return PLUMB_OK;
-}
-
-size_t plumb_quantized_scale_count(const plumb_quantized *q)
-{
-    return q->d == NULL ? 0 : scale_total(q->grain, q->along_rows, q->rows, q->cols);
-}
-
-void plumb_quantized_scale_range(const plumb_quantized *q, float *least, float *largest)
-{
-    const size_t n = plumb_quantized_scale_count(q);
-
-    *least = *largest = n == 0 ? 1 : 1 / q->d[0];
-    for (size_t i = 1; i < n; i++) {
-        const float s = 1 / q->d[i];
-
-        *least = s < *least ? s : *least;
-        *largest = s > *largest ? s : *largest;
-    }
+    return plumb_quantize_copies(spec, &source, NULL, state, update, &copies, why);
 }

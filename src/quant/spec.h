@@ -4,8 +4,12 @@
 
 #include "plumb/quant.h"
 
-/* E4M3 or E5M2: the formats that take attributes. */
+/* The formats that take attributes: with a sign and of at most 8 bits. */
+bool plumb_format_is_scaled(plumb_format format);
 bool plumb_spec_is_scaled(const plumb_spec *spec);
+
+/* Scales with a rule of their own, MX32 and NVFP4: no margin, power of two, divide or floor. */
+bool plumb_grain_rules_itself(plumb_grain grain);
 
 /* "e4m3" with nothing else said. */
 plumb_spec plumb_spec_default(plumb_format format);

@@ -16,6 +16,8 @@ typedef enum attribute {
     POW2,
     DIVIDE,
     FLOOR,
+    MX,
+    ROUNDING,
 } attribute;
 
 typedef struct word {
@@ -24,10 +26,16 @@ typedef struct word {
     int value;
 } word;
 
+/* A rounding and its dither in one value. */
+#define STOCHASTIC(dither) (PLUMB_ROUND_STOCHASTIC + 16 * PLUMB_DITHER_##dither)
+
 static const word words[] = {
     {"tensor", GRAIN, PLUMB_GRAIN_TENSOR},
+    {"row", GRAIN, PLUMB_GRAIN_ROW},
     {"1x128", GRAIN, PLUMB_GRAIN_1X128},
     {"128x128", GRAIN, PLUMB_GRAIN_128X128},
+    {"mx32", GRAIN, PLUMB_GRAIN_MX32},
+    {"nvfp4", GRAIN, PLUMB_GRAIN_NVFP4},
     {"none", RULE, PLUMB_SCALE_NONE},
     {"static=", RULE, PLUMB_SCALE_STATIC},
     {"current", RULE, PLUMB_SCALE_CURRENT},
@@ -43,13 +51,22 @@ static const word words[] = {
     {"divide", DIVIDE, true},
     {"multiply", DIVIDE, false},
     {"floor=", FLOOR, 0},
+    {"mx-floor", MX, PLUMB_MX_FLOOR},
+    {"mx-ceil", MX, PLUMB_MX_CEIL},
+    {"mx-even", MX, PLUMB_MX_EVEN},
+    {"mx-rceil", MX, PLUMB_MX_RCEIL},
+    {"rne", ROUNDING, PLUMB_ROUND_NEAREST_EVEN},
+    {"toward-zero", ROUNDING, PLUMB_ROUND_TOWARD_ZERO},
+    {"stochastic", ROUNDING, STOCHASTIC(32)},
+    {"stochastic8", ROUNDING, STOCHASTIC(8)},
+    {"stochastic8-centred", ROUNDING, STOCHASTIC(8_CENTRED)},
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
 static const char allowed[] =
-    "tensor 1x128 128x128 none static=S current delayed history=N "
-    "margin=N max recent saturate overflow pow2 nopow2 divide "
-    "multiply floor=A";
+    "tensor row 1x128 128x128 mx32 nvfp4 none static=S current delayed history=N margin=N "
+    "max recent saturate overflow pow2 nopow2 divide multiply floor=A mx-floor mx-ceil "
+    "mx-even mx-rceil rne toward-zero stochastic stochastic8 stochastic8-centred";
 
 static bool takes_number(const word *w)
 {
@@ -131,6 +148,13 @@ static void set_word(plumb_spec *spec, const word *w)
     case DIVIDE:
         spec->divide = w->value != 0;
         break;
+    case MX:
+        spec->mx = (plumb_mx_rounding)w->value;
+        break;
+    case ROUNDING:
+        spec->rounding = (plumb_rounding)(w->value % 16);
+        spec->dither = (plumb_dither)(w->value / 16);
+        break;
     case HISTORY:
     case MARGIN:
     case FLOOR:
@@ -165,27 +189,37 @@ static plumb_status parse_attribute(plumb_spec *spec, unsigned *given, const cha
     return PLUMB_OK;
 }
 
-/* An attribute that was written, changes something, and yet means nothing under the rule
- * that came out is a mistake of the writer's; an inherited one is not.
+/* An attribute that was written, changes something, and yet means nothing under the rule,
+ * grain and format that came out is a mistake of the writer's; an inherited one is not.
  */
 static plumb_status check_applies(const plumb_spec *spec, const plumb_spec *normal,
                                   unsigned given, plumb_error *why)
 {
-    const char *what = NULL;
+    static const char adaptive[] =
+        "rules current and delayed only, and not with grains mx32 and nvfp4";
+    const struct {
+        attribute attribute;
+        bool lost;
+        const char *what, *with;
+    } cases[] = {
+        {GRAIN, spec->grain != normal->grain, "nvfp4", "format e2m1 only"},
+        {HISTORY, spec->history != normal->history, "history", "rule delayed only"},
+        {ALGORITHM, spec->most_recent != normal->most_recent, "recent",
+         "rule delayed only"},
+        {MARGIN, spec->margin != normal->margin, "margin", adaptive},
+        {POW2, spec->power_of_two != normal->power_of_two, "pow2", adaptive},
+        {FLOOR, spec->amax_floor != normal->amax_floor, "floor", adaptive},
+        {DIVIDE, spec->divide != normal->divide, "divide",
+         "rule current only, and not with grains mx32 and nvfp4"},
+        {MX, spec->mx != normal->mx, "a rounding of block scales", "grain mx32 only"},
+    };
 
-    if ((given & 1u << HISTORY) && spec->history != normal->history)
-        what = "history goes with rule delayed only";
-    if ((given & 1u << ALGORITHM) && spec->most_recent != normal->most_recent)
-        what = "recent goes with rule delayed only";
-    if ((given & 1u << MARGIN) && spec->margin != normal->margin)
-        what = "margin goes with rules current and delayed only";
-    if ((given & 1u << POW2) && spec->power_of_two != normal->power_of_two)
-        what = "pow2 goes with rules current and delayed only";
-    if ((given & 1u << FLOOR) && spec->amax_floor != normal->amax_floor)
-        what = "floor goes with rules current and delayed only";
-    if ((given & 1u << DIVIDE) && spec->divide != normal->divide)
-        what = "divide goes with rule current only";
-    return what == NULL ? PLUMB_OK : plumb_fail(why, PLUMB_BAD_INPUT, "%s", what);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].lost && (given & 1u << cases[i].attribute))
+            return plumb_fail(why, PLUMB_BAD_INPUT, "%s goes with %s", cases[i].what,
+                              cases[i].with);
+    }
+    return PLUMB_OK;
 }
 
 /* "e4m3" of "e4m3:current". */
@@ -198,7 +232,9 @@ static plumb_status parse_format(const char *text, size_t n, plumb_format *forma
     name[n] = 0;
     if (!plumb_format_parse(name, format))
         return plumb_fail(why, PLUMB_BAD_INPUT,
-                          "\"%s\" is no format; allowed: fp32 bf16 e4m3 e5m2", name);
+                          "\"%s\" is no format; allowed: fp32 tf32 bf16 fp16 e4m3 e5m2 "
+                          "e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1",
+                          name);
     return PLUMB_OK;
 }
 
@@ -309,4 +345,8 @@ void plumb_spec_print(const plumb_spec *spec, char text[PLUMB_SPEC_TEXT])
         plumb_decimal_print(normal.amax_floor, number);
         append(text, FLOOR, 0, number);
     }
+    if (normal.mx != usual.mx)
+        append(text, MX, (int)normal.mx, "");
+    if (normal.rounding != usual.rounding)
+        append(text, ROUNDING, (int)normal.rounding + 16 * (int)normal.dither, "");
 }

@@ -376,7 +376,7 @@ static void delayed_state(void)
 static void ranges_and_refusals(void)
 {
     float d[4] = {0.5f, 2, 0.25f, 1}, least, largest;
-    plumb_quantized q = {PLUMB_E4M3, PLUMB_GRAIN_1X128, true, 129, 2, 2, NULL, d};
+    plumb_quantized q = {PLUMB_E4M3, PLUMB_GRAIN_1X128, true, 129, 2, 2, NULL, d, 0};
     plumb_spec spec = {.format = PLUMB_E4M3, .rule = PLUMB_SCALE_CURRENT};
     size_t bytes, scales;
 
@@ -394,10 +394,10 @@ static void ranges_and_refusals(void)
               PLUMB_BAD_ARGUMENT,
           "margin -1");
     spec.margin = 0;
-    spec.format = (plumb_format)9;
+    spec.format = PLUMB_FORMAT_COUNT;
     CHECK(plumb_quantized_need(&spec, 1, 1, false, &bytes, &scales, NULL) ==
               PLUMB_BAD_FORMAT,
-          "format 9");
+          "a format that does not exist");
     check_done("scale range and refusals");
 }
 

@@ -1,0 +1,93 @@
+/* Block scales in few bits: E8M0 of the MX formats with its four roundings (recipes 1.5), UE4M3
+ * under an fp32 scale of NVFP4 (recipes R5).  Powers of two come from the bits of a number, never
+ * from a logarithm, which is wrong just below 2^k (recipes 1.4).
+ */
+#include "quant/scale.h"
+#include "quant/spec.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { FRACTION_BITS = 23, FRACTION = 0x007fffff, HALF = 0x00400000 };
+enum { E8M0_LARGEST = 254, E8M0_NAN = 255 };
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* The code of the least power of two that is not below v, finite and not negative; what is at
+ * most 2^-127, half of the fp32 subnormals, has code 0.
+ */
+static uint8_t round_up(float v)
+{
+    const uint32_t exponent = bits_of(v) >> FRACTION_BITS, fraction = bits_of(v) & FRACTION;
+
+    if (exponent == 0)
+        return fraction > HALF;
+    return (uint8_t)(exponent + (fraction != 0 && exponent < E8M0_LARGEST));
+}
+
+uint8_t plumb_mx_scale(plumb_mx_rounding rounding, plumb_format element, float amax)
+{
+    const plumb_format_info *info = plumb_format_get(element);
+
+    if (!plumb_format_is_scaled(element) || isnan(amax))
+        return E8M0_NAN;
+    amax = fabsf(amax);
+    if (isinf(amax))
+        return E8M0_LARGEST;
+    if (rounding == PLUMB_MX_RCEIL)
+        return round_up(amax * (1.0f / info->largest));
+
+    uint32_t bits = bits_of(amax);
+    if (rounding == PLUMB_MX_EVEN)
+        bits += 1u << (FRACTION_BITS - info->fraction_bits - 1);
+    /* A subnormal amax has exponent field 0; every emax is above 1, so it is held at 0. */
+    int code = (int)(bits >> FRACTION_BITS) - info->emax;
+    if (rounding == PLUMB_MX_CEIL)
+        code += (bits & FRACTION) != 0;
+    return (uint8_t)(code < 0 ? 0 : code);
+}
+
+plumb_block_scale plumb_block_scale_mx(const plumb_spec *spec, float amax)
+{
+    const float *values = plumb_format_decode_table(PLUMB_E8M0);
+    const uint8_t code = plumb_mx_scale(spec->mx, spec->format, amax);
+    const uint8_t inverse = code == E8M0_NAN ? E8M0_NAN : (uint8_t)(E8M0_LARGEST - code);
+
+    return (plumb_block_scale){values[inverse], false, values[code]};
+}
+
+/* NVFP4's scales: 448 is the largest UE4M3, 6 the largest E2M1. */
+float plumb_nvfp4_scale(float amax_of_tensor)
+{
+    const float s = 6.0f * 448.0f / amax_of_tensor;
+
+    if (amax_of_tensor == 0 || s == 0)
+        return 1;
+    return s <= FLT_MAX ? s : FLT_MAX;
+}
+
+/* Nearest UE4M3, saturating: the codes of E4M3 without its sign. */
+static float round_to_ue4m3(float x)
+{
+    const plumb_cast how = {.format = PLUMB_E4M3, .saturate = true, .scale = 1};
+    uint8_t code = 0;
+
+    plumb_cast_encode(&how, &x, 1, &code, NULL);
+    return plumb_format_decode_table(PLUMB_E4M3)[code];
+}
+
+plumb_block_scale plumb_block_scale_nvfp4(float scale_of_tensor, float amax)
+{
+    const float scaled = amax * (scale_of_tensor * (1.0f / 6.0f));
+    const float b = round_to_ue4m3(scaled <= FLT_MAX ? scaled : FLT_MAX);
+    const float factor = 1 / (b * (1 / scale_of_tensor));
+
+    return (plumb_block_scale){factor <= FLT_MAX ? factor : FLT_MAX, false, b};
+}

@@ -1,0 +1,278 @@
+/* Quantising a patch of a matrix, one scale block or piece of a block at a time.
+ *
+ * The casts want contiguous elements.  Rows give them; blocks that run down the rows are
+ * turned, a few columns at a time, in a buffer that fits the first-level cache.
+ */
+#include "quant/patch.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { TURNED = 16 /* columns in the buffer at once */ };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static float larger(float a, float b)
+{
+    return b > a ? b : a;
+}
+
+static const float *floats_at(const plumb_source *s, size_t row, size_t col)
+{
+    return (const float *)s->x + row * s->ld + col;
+}
+
+static const uint16_t *halves_at(const plumb_source *s, size_t row, size_t col)
+{
+    return (const uint16_t *)s->x + row * s->ld + col;
+}
+
+static float value_of_bf16(uint16_t code)
+{
+    const uint32_t bits = (uint32_t)code << 16;
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+float plumb_source_amax(const plumb_source *source, size_t row, size_t col, size_t n)
+{
+    return source->format == PLUMB_FP32
+               ? plumb_cast_amax(floats_at(source, row, col), n)
+               : plumb_cast_amax_bf16(halves_at(source, row, col), n);
+}
+
+static plumb_block_scale choose_scale(const plumb_copy *copy, float amax)
+{
+    const plumb_spec *spec = copy->spec;
+
+    if (spec->rule != PLUMB_SCALE_CURRENT)
+        return copy->fixed;
+    if (spec->grain == PLUMB_GRAIN_MX32)
+        return plumb_block_scale_mx(spec, amax);
+    if (spec->grain == PLUMB_GRAIN_NVFP4)
+        return plumb_block_scale_nvfp4(copy->tensor_scale, amax);
+    return plumb_block_scale_current(spec, amax);
+}
+
+/* What a code is multiplied with, all in all.  A 0 would ask plumb_cast for 1 / scale. */
+static float decode_of(const plumb_copy *copy, float d)
+{
+    const float decode =
+        copy->spec->grain == PLUMB_GRAIN_NVFP4 ? d * (1 / copy->tensor_scale) : d;
+
+    return decode == 0 ? FLT_TRUE_MIN : decode;
+}
+
+/* n elements of the source's format, or fp32 ones that were gathered. */
+static void encode(plumb_copy *copy, plumb_block_scale scale, uint64_t first,
+                   plumb_format format, const void *x, size_t n, void *codes)
+{
+    plumb_cast how = copy->how;
+
+    how.divide = scale.divide;
+    how.scale = scale.factor;
+    how.first = first;
+    if (format == PLUMB_FP32 && copy->spectrum == NULL) {
+        plumb_cast_encode(&how, x, n, codes, &copy->counts);
+        return;
+    }
+    how.decode = decode_of(copy, scale.d);
+    plumb_cast_encode_measured(&how, format, x, n, codes, &copy->counts, copy->spectrum);
+}
+
+/* --- blocks that hold pieces of rows ------------------------------------------------------ */
+
+static void encode_row(plumb_copy *copy, plumb_block_scale scale, size_t row, size_t col,
+                       size_t n)
+{
+    const plumb_source *s = copy->source;
+    const size_t at = row * s->cols + col;
+    const void *x = s->format == PLUMB_FP32 ? (const void *)floats_at(s, row, col)
+                                            : (const void *)halves_at(s, row, col);
+
+    encode(copy, scale, at, s->format, x, n,
+           copy->codes + at * (size_t)plumb_format_get(copy->how.format)->bytes);
+}
+
+/* One block, or what the patch has of it. */
+static void quantize_piece(plumb_copy *copy, const plumb_patch *piece)
+{
+    const size_t n = piece->col_end - piece->col;
+    const size_t index = piece->row / copy->blocks.height * copy->blocks.across +
+                         piece->col / copy->blocks.width;
+    const bool measure = copy->spec->rule == PLUMB_SCALE_CURRENT && !copy->early;
+    float amax = copy->early ? copy->d[index] : 0;
+
+    for (size_t row = piece->row; measure && row < piece->row_end; row++)
+        amax = larger(amax, plumb_source_amax(copy->source, row, piece->col, n));
+    const plumb_block_scale scale = choose_scale(copy, amax);
+    for (size_t row = piece->row; row < piece->row_end; row++)
+        encode_row(copy, scale, row, piece->col, n);
+    if (copy->d != NULL && !copy->early)
+        copy->d[index] = scale.d;
+}
+
+static void quantize_rows(plumb_copy *copy, const plumb_patch *t)
+{
+    const size_t height = smaller(copy->blocks.height, PLUMB_PATCH);
+    const size_t width = smaller(copy->blocks.width, t->col_end - t->col);
+
+    for (size_t row = t->row; row < t->row_end; row += height) {
+        for (size_t col = t->col; col < t->col_end; col += width) {
+            const plumb_patch piece = {row, smaller(row + height, t->row_end), col,
+                                       smaller(col + width, t->col_end)};
+
+            quantize_piece(copy, &piece);
+        }
+    }
+}
+
+/* --- blocks that run down columns ----------------------------------------------------------- */
+
+static void gather(const plumb_source *s, size_t row, size_t height, size_t col,
+                   size_t width, float x[TURNED][PLUMB_PATCH])
+{
+    for (size_t r = 0; s->format == PLUMB_FP32 && r < height; r++) {
+        const float *from = floats_at(s, row + r, col);
+
+        for (size_t c = 0; c < width; c++)
+            x[c][r] = from[c];
+    }
+    for (size_t r = 0; s->format != PLUMB_FP32 && r < height; r++) {
+        const uint16_t *from = halves_at(s, row + r, col);
+
+        for (size_t c = 0; c < width; c++)
+            x[c][r] = value_of_bf16(from[c]);
+    }
+}
+
+/* One column of a patch: every block in it, or the part of a block that the patch has. */
+static void quantize_column(plumb_copy *copy, const float *x, size_t row, size_t height,
+                            size_t col, unsigned char *codes)
+{
+    const size_t length = smaller(copy->blocks.height, PLUMB_PATCH);
+
+    for (size_t r = 0; r < height; r += length) {
+        const size_t n = smaller(length, height - r);
+        float *d = copy->d + (row + r) / copy->blocks.height * copy->blocks.across + col;
+        const plumb_block_scale scale =
+            choose_scale(copy, copy->early ? *d : plumb_cast_amax(x + r, n));
+
+        encode(copy, scale, (uint64_t)col * copy->source->rows + row + r, PLUMB_FP32, x + r,
+               n, codes + r);
+        if (!copy->early)
+            *d = scale.d;
+    }
+}
+
+static void quantize_columns(plumb_copy *copy, const plumb_patch *t)
+{
+    const size_t height = t->row_end - t->row, ld = copy->source->cols;
+    float x[TURNED][PLUMB_PATCH];
+    unsigned char codes[TURNED][PLUMB_PATCH];
+
+    for (size_t col = t->col; col < t->col_end; col += TURNED) {
+        const size_t width = smaller(TURNED, t->col_end - col);
+        unsigned char *to = copy->codes + t->row * ld + col;
+
+        gather(copy->source, t->row, height, col, width, x);
+        for (size_t c = 0; c < width; c++)
+            quantize_column(copy, x[c], t->row, height, col + c, codes[c]);
+        for (size_t r = 0; r < height; r++) {
+            for (size_t c = 0; c < width; c++)
+                to[r * ld + c] = codes[c][r];
+        }
+    }
+}
+
+/* --- a copy ----------------------------------------------------------------------------------- */
+
+void plumb_copy_begin(plumb_copy *copy, size_t patch_width)
+{
+    const plumb_source *s = copy->source;
+
+    copy->early = copy->spec->rule == PLUMB_SCALE_CURRENT && copy->d != NULL &&
+                  (smaller(copy->blocks.height, s->rows) > PLUMB_PATCH ||
+                   smaller(copy->blocks.width, s->cols) > patch_width);
+    for (size_t i = 0; copy->early && i < copy->blocks.down * copy->blocks.across; i++)
+        copy->d[i] = 0;
+}
+
+/* The amax of each column, a row at a time. */
+static void measure_columns(const plumb_source *s, size_t row, float *amax)
+{
+    if (s->format == PLUMB_FP32) {
+        const float *x = floats_at(s, row, 0);
+
+        for (size_t col = 0; col < s->cols; col++)
+            amax[col] = larger(amax[col], fabsf(x[col]));
+        return;
+    }
+    const uint16_t *x = halves_at(s, row, 0);
+
+    for (size_t col = 0; col < s->cols; col++)
+        amax[col] = larger(amax[col], fabsf(value_of_bf16(x[col])));
+}
+
+void plumb_copy_measure(const plumb_copy *copy, size_t row, size_t row_end)
+{
+    for (; copy->early && row < row_end; row++) {
+        float *amax = copy->d + row / copy->blocks.height * copy->blocks.across;
+
+        if (copy->turned)
+            measure_columns(copy->source, row, amax);
+        else
+            *amax =
+                larger(*amax, plumb_source_amax(copy->source, row, 0, copy->source->cols));
+    }
+}
+
+void plumb_copy_patch(plumb_copy *copy, const plumb_patch *patch)
+{
+    if (copy->turned)
+        quantize_columns(copy, patch);
+    else
+        quantize_rows(copy, patch);
+}
+
+void plumb_copy_end(const plumb_copy *copy)
+{
+    const size_t scales = copy->blocks.down * copy->blocks.across;
+    const bool empty = copy->source->rows == 0 || copy->source->cols == 0;
+
+    for (size_t i = 0; copy->d != NULL && (copy->early || empty) && i < scales; i++)
+        copy->d[i] = choose_scale(copy, empty ? 0 : copy->d[i]).d;
+}
+
+/* Until the kernels have them. */
+__attribute__((weak)) float plumb_cast_amax_bf16(const uint16_t *x, size_t n)
+{
+    float amax = 0;
+
+    for (size_t i = 0; i < n; i++)
+        amax = larger(amax, fabsf(value_of_bf16(x[i])));
+    return amax;
+}
+
+__attribute__((weak)) plumb_status
+plumb_cast_encode_measured(const plumb_cast *how, plumb_format source, const void *x,
+                           size_t n, void *codes, plumb_counts *counts,
+                           plumb_spectrum *spectrum)
+{
+    const size_t each = (size_t)plumb_format_get(how->format)->bytes;
+    (void)spectrum;
+
+    for (size_t i = 0; i < n; i++) {
+        const float value = source == PLUMB_FP32 ? ((const float *)x)[i]
+                                                 : value_of_bf16(((const uint16_t *)x)[i]);
+
+        plumb_cast_encode(how, &value, 1, (unsigned char *)codes + i * each, counts);
+    }
+    return PLUMB_OK;
+}
