@@ -2,7 +2,7 @@
  *
  *   loss = log(sum e^(l - max)) - (l[target] - max)    d_logits = (softmax - onehot) / N
  *
- * The mean is an fp64 sum in token order.
+ * The mean is an fp64 sum in token order (plumb_sum_ordered).
  */
 #include "model/model.h"
 
@@ -35,6 +35,7 @@ static float row_loss(const float *logits, uint8_t target, float tokens, float *
 void cross_entropy(plumb_model *m, const uint8_t *tokens, plumb_loss *loss)
 {
     const size_t context = m->shape.context, n = m->tokens;
+    const plumb_summation in_token_order = {.wide = true};
     double sum = 0;
     float worst = m->losses[0];
 
@@ -44,12 +45,12 @@ void cross_entropy(plumb_model *m, const uint8_t *tokens, plumb_loss *loss)
                                 sequence(m, tokens, i / context)[i % context + 1], (float)n,
                                 m->d_logits + i * PLUMB_VOCABULARY);
     for (size_t i = 0; i < n; i++) {
-        sum += (double)m->losses[i];
         if (i == 0 || m->losses[i] > worst || isnan(m->losses[i]))
             worst = m->losses[i];
         if (isnan(worst))
             worst = NAN;
     }
+    plumb_sum_ordered(&in_token_order, m->losses, n, &sum, NULL, NULL, NULL);
     loss->mean = sum / (double)n;
     loss->worst = worst;
 }

@@ -12,23 +12,37 @@
 #include <math.h>
 #include <string.h>
 
+#include "plumb/reduce.h"
+
+enum { PIECE = 512 };
+
 typedef struct adam {
     float lr, beta1, beta2, eps, decay, clip;
     float unbias1, unbias2; /* 1 / (1 - beta^step) */
 } adam;
 
+/* n elements from i on, n at most PIECE. */
+static void moments_of(const trainer *t, const adam *a, size_t i, size_t n)
+{
+    float of_m[PIECE], of_v[PIECE];
+
+    for (size_t j = 0; j < n; j++) {
+        const float g = t->share[0][i + j] * a->clip;
+
+        of_m[j] = (1.0f - a->beta1) * g;
+        of_v[j] = (1.0f - a->beta2) * g * g;
+    }
+    plumb_accumulate(NULL, a->beta1, t->m + i, of_m, n, NULL, NULL, NULL);
+    plumb_accumulate(NULL, a->beta2, t->v + i, of_v, n, NULL, NULL, NULL);
+}
+
 static void moments(const trainer *t, const plumb_parameter *p, const adam *a)
 {
     const size_t end = p->offset + p->rows * p->cols;
-    float *m = t->m, *v = t->v;
 
 #pragma omp parallel for schedule(static) num_threads(t->threads)
-    for (size_t i = p->offset; i < end; i++) {
-        const float g = t->share[0][i] * a->clip;
-
-        m[i] = a->beta1 * m[i] + (1.0f - a->beta1) * g;
-        v[i] = a->beta2 * v[i] + (1.0f - a->beta2) * g * g;
-    }
+    for (size_t i = p->offset; i < end; i += PIECE)
+        moments_of(t, a, i, end - i < PIECE ? end - i : PIECE);
 }
 
 /* Bits of |x|: ordered like the values, NaN above all. */

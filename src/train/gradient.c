@@ -93,6 +93,7 @@ static plumb_status all_reduce(trainer *t, size_t parameter, plumb_error *why)
     const size_t n = p->rows * p->cols;
     const size_t index = parameter_site(&t->sites, parameter, STATE_GRAD);
     const plumb_spec *wire = &t->sites.at[index].effective;
+    const plumb_reduction how = {.order = PLUMB_ORDER_SEQUENTIAL, .wire = *wire};
     const float *shares[MAX_RANKS];
     plumb_counts counts = {0};
     float scale = 1;
@@ -104,8 +105,8 @@ static plumb_status all_reduce(trainer *t, size_t parameter, plumb_error *why)
     }
     for (size_t rank = 0; rank < t->ranks; rank++)
         shares[rank] = t->share[rank] + p->offset;
-    status = plumb_allreduce(wire, shares, t->ranks, n, t->share[0] + p->offset, &counts,
-                             &scale, why);
+    status = plumb_allreduce(&how, shares, t->ranks, n, t->share[0] + p->offset, &counts,
+                             NULL, &scale, why);
     if (status != PLUMB_OK)
         return status;
     if (wire->format == PLUMB_FP32)

@@ -21,10 +21,10 @@ static plumb_spec parse(const char *text)
 static void reduce(const char *wire, const float *const *shares, size_t ranks, size_t n,
                    float *out, plumb_counts *counts, float *scale)
 {
-    const plumb_spec spec = parse(wire);
+    const plumb_reduction how = {.wire = parse(wire)};
     plumb_error why = {0};
 
-    CHECK_OK(plumb_allreduce(&spec, shares, ranks, n, out, counts, scale, &why), why);
+    CHECK_OK(plumb_allreduce(&how, shares, ranks, n, out, counts, NULL, scale, &why), why);
 }
 
 /* Element order and joining written out once more, in the plainest way. */
@@ -166,24 +166,51 @@ static void specials(void)
     check_done("specials");
 }
 
-static void refusals(void)
+static plumb_status refused(const char *wire, plumb_order order, size_t ranks, size_t n,
+                            const char *says)
 {
     const float a[1] = {1};
     const float *const shares[1] = {a};
-    const plumb_spec delayed = parse("e4m3:delayed"), blocks = parse("e4m3:1x128");
-    const plumb_spec fine = parse("e4m3"), odd = {.format = (plumb_format)50};
+    const plumb_reduction how = {.order = order, .wire = parse(wire)};
+    plumb_error why = {0};
+    float out[1] = {7};
+    const plumb_status status =
+        plumb_allreduce(&how, shares, ranks, n, out, NULL, NULL, NULL, &why);
+
+    CHECK(strstr(why.message, says) != NULL, "\"%s\" does not say \"%s\"", why.message,
+          says);
+    CHECK(out[0] == 7, "out was written by a refused call");
+    return status;
+}
+
+static void refusals(void)
+{
+    const plumb_order by_rank = PLUMB_ORDER_SEQUENTIAL;
+    const plumb_reduction odd = {.wire = {.format = (plumb_format)50}};
+    const plumb_reduction roomy = {.headroom = (plumb_reduce_headroom)3};
+    const float a[1] = {1};
+    const float *const shares[1] = {a};
     float out[1] = {7};
 
-    CHECK(plumb_allreduce(&delayed, shares, 1, 1, out, NULL, NULL, NULL) ==
-              PLUMB_UNSUPPORTED,
-          "delayed");
-    CHECK(plumb_allreduce(&blocks, shares, 1, 1, out, NULL, NULL, NULL) ==
-              PLUMB_UNSUPPORTED,
-          "blocks");
-    CHECK(plumb_allreduce(&fine, shares, 0, 1, out, NULL, NULL, NULL) == PLUMB_BAD_ARGUMENT,
-          "no ranks");
-    CHECK(plumb_allreduce(&odd, shares, 1, 1, out, NULL, NULL, NULL) == PLUMB_BAD_FORMAT,
+    CHECK(refused("e4m3:delayed", by_rank, 1, 1, "rule") == PLUMB_UNSUPPORTED, "delayed");
+    CHECK(refused("e4m3:1x128", by_rank, 1, 1, "grain") == PLUMB_UNSUPPORTED, "blocks");
+    CHECK(refused("e4m3", by_rank, 0, 1, "0 ranks") == PLUMB_BAD_ARGUMENT, "no ranks");
+    CHECK(refused("e4m3", by_rank, (1u << 20) + 1, 1, "1048577") == PLUMB_BAD_ARGUMENT,
+          "too many ranks");
+    CHECK(refused("fp32", PLUMB_ORDER_LANES, 1, 1, "order 4") == PLUMB_BAD_ARGUMENT,
+          "lanes");
+    CHECK(refused("fp32", PLUMB_ORDER_COUNT, 1, 1, "order 5") == PLUMB_BAD_ARGUMENT,
+          "order 5");
+    CHECK(refused("fp32", by_rank, 1, SIZE_MAX / 4 + 1, "memory") == PLUMB_BAD_SHAPE,
+          "a size that overflows");
+    CHECK(refused("fp32", by_rank, 1, SIZE_MAX / 8 + 1, "memory") == PLUMB_BAD_SHAPE,
+          "more than a pointer can span");
+    CHECK(plumb_allreduce(&odd, shares, 1, 1, out, NULL, NULL, NULL, NULL) ==
+              PLUMB_BAD_FORMAT,
           "format 50");
+    CHECK(plumb_allreduce(&roomy, shares, 1, 1, out, NULL, NULL, NULL, NULL) ==
+              PLUMB_BAD_ARGUMENT,
+          "headroom 3");
     CHECK(out[0] == 7, "out was written by a refused call");
     check_done("refusals");
 }
