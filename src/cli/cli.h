@@ -60,13 +60,14 @@ typedef struct cli_verb {
     size_t option_count;
     size_t size; /* of the struct that the offsets point into; at most CLI_VALUES */
     size_t least_words, most_words;
+    bool negative_words; /* -0.1 and -inf are words, not options */
     int (*run)(const void *values, const cli_line *line);
 } cli_verb;
 
 enum { CLI_VALUES = 512 };
 
-extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_text, cli_version,
-    cli_help;
+extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_format, cli_text,
+    cli_version, cli_help;
 
 /* All verbs, in the order of `plumb help`. */
 extern const cli_verb *const cli_verbs[];

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_OPTIONS = 32, HELP_WIDTH = 79 };
 
@@ -207,6 +208,16 @@ static plumb_status check_words(const cli_verb *verb, const cli_line *line,
     return PLUMB_OK;
 }
 
+/* "-" alone names standard input elsewhere; a verb may take negative numbers as words. */
+static bool is_option(const cli_verb *verb, const char *word)
+{
+    if (word[0] != '-' || word[1] == 0)
+        return false;
+    return !verb->negative_words ||
+           (strchr("0123456789.", word[1]) == NULL && strncasecmp(word, "-inf", 4) != 0 &&
+            strcasecmp(word, "-nan") != 0);
+}
+
 static plumb_status parse_words(const cli_verb *verb, char *const *argv, void *values,
                                 cli_line *line, bool *help, plumb_error *why)
 {
@@ -217,7 +228,7 @@ static plumb_status parse_words(const cli_verb *verb, char *const *argv, void *v
             line->command = (const char *const *)argv + 1;
             return PLUMB_OK;
         }
-        if ((*argv)[0] == '-' && (*argv)[1] != 0)
+        if (is_option(verb, *argv))
             status = parse_option(verb, &argv, values, help, why);
         else
             status = words_push(&line->words, *argv) ? PLUMB_OK : out_of_memory(why);

@@ -4,11 +4,13 @@
 #include "file/text.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_digit(char c)
 {
@@ -119,6 +121,91 @@ void plumb_text_from_real(double value, char text[PLUMB_REAL_TEXT])
             break;
     }
     leave(made, old);
+}
+
+/* [+-] 0x digits [. digits] [p [+-] digits], hexadecimal but for the exponent. */
+static bool is_hexadecimal(const char *text)
+{
+    static const char set[] = "0123456789abcdefABCDEF";
+    const char *p = text + (*text == '+' || *text == '-');
+
+    if (p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
+        return false;
+    p += 2;
+    size_t count = strspn(p, set);
+
+    p += count;
+    if (*p == '.') {
+        const size_t more = strspn(++p, set);
+
+        p += more;
+        count += more;
+    }
+    if (count == 0)
+        return false;
+    if (*p == 'p' || *p == 'P') {
+        p += 1 + (p[1] == '+' || p[1] == '-');
+        if (!is_digit(*p))
+            return false;
+        p = digits(p);
+    }
+    return *p == 0;
+}
+
+static bool is_special(const char *text)
+{
+    static const char *const words[] = {"inf", "infinity", "nan"};
+    const char *p = text + (*text == '+' || *text == '-');
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(p, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static float to_float_rounded(const char *text, int direction)
+{
+    fesetround(direction);
+    return strtof(text, NULL);
+}
+
+/* strtof rounds as the thread does, so a number that is the same rounded up and rounded down is
+ * exact.
+ */
+bool plumb_text_to_float(const char *text, float *value, bool *exact)
+{
+    const bool special = is_special(text);
+    locale_t made;
+
+    if (!special && !is_real(text) && !is_hexadecimal(text))
+        return false;
+    const int before = fegetround();
+    const locale_t old = enter(&made);
+    const float up = to_float_rounded(text, FE_UPWARD);
+    const float down = to_float_rounded(text, FE_DOWNWARD);
+
+    *value = to_float_rounded(text, FE_TONEAREST);
+    leave(made, old);
+    fesetround(before);
+    *exact = special || up == down;
+    return true;
+}
+
+void plumb_text_from_float(float value, char text[PLUMB_REAL_TEXT])
+{
+    locale_t made;
+    const locale_t old = enter(&made);
+
+    for (int precision = 1; precision <= 9; precision++) {
+        snprintf(text, PLUMB_REAL_TEXT, "%.*g", precision, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    if (fabsf(value) >= 1 && fabsf(value) < 1e9f && strchr(text, 'e') != NULL)
+        snprintf(text, PLUMB_REAL_TEXT, "%.0f", (double)value); /* 240, not 2.4e+02 */
+    leave(made, old);
+    if (isnan(value))
+        memcpy(text, "nan", sizeof "nan");
 }
 
 const char *plumb_text_clean(const char *text, size_t length, char *out, size_t size)

@@ -20,6 +20,15 @@ bool plumb_text_to_real(const char *text, double *value);
 /* The shortest of the decimal forms with 1 to 17 digits that reads back as value. */
 void plumb_text_from_real(double value, char text[PLUMB_REAL_TEXT]);
 
+/* The same for fp32, with one rounding (to nearest), and with hexadecimal ("0x1.8p-3"), "inf"
+ * and "nan" in any case.  What is too large becomes infinity.  *exact says whether text and
+ * value are the same number.
+ */
+bool plumb_text_to_float(const char *text, float *value, bool *exact);
+
+/* The shortest decimal form that plumb_text_to_float reads back as value; "inf", "nan". */
+void plumb_text_from_float(float value, char text[PLUMB_REAL_TEXT]);
+
 /* Copies at most size - 1 bytes, each control character or byte past ASCII as '?', "..." at
  * the end when something was cut.  For text from outside that goes into a message.
  */
