@@ -21,6 +21,11 @@ void plumb_random_bits(uint64_t seed, uint64_t stream, uint64_t index, uint32_t 
 /* A stream number from a name (a site, "data", "init/head"): FNV-1a, 64 bits. */
 uint64_t plumb_random_stream(const char *name);
 
+/* The stream of one step of a stream: output number `step` of SplitMix64 with seed `stream`.
+ * For a given stream no two steps share one, and for a given step no two streams.
+ */
+uint64_t plumb_random_stream_at(uint64_t stream, uint64_t step);
+
 /* Uniform in [0, n), n >= 1, without modulo bias (128-bit multiply-shift of 64 bits:
  * bias below n / 2^64).
  */

@@ -2,45 +2,65 @@
 #include "kernel/cast.h"
 
 #if defined(__x86_64__)
-#define VARIANTS(row, f, F)                                                                \
-    row(f, F, ref, BASELINE), row(f, F, avx2, AVX2), row(f, F, avx512, AVX512)
+#define VARIANTS(row, F, f, kernel)                                                        \
+    row(F, f, kernel, ref, BASELINE), row(F, f, kernel, avx2, AVX2),                       \
+        row(F, f, kernel, avx512, AVX512)
 #else
-#define VARIANTS(row, f, F) row(f, F, ref, BASELINE)
+#define VARIANTS(row, F, f, kernel) row(F, f, kernel, ref, BASELINE)
 #endif
 
-#define ENCODE(f, F, isa, ISA)                                                             \
+#define ENCODE(F, f, kernel, isa, ISA)                                                     \
     {                                                                                      \
-        PLUMB_##F, PLUMB_CPU_##ISA, #f "/" #isa, plumb_encode_##f##_##isa                  \
+        PLUMB_##F, PLUMB_CPU_##ISA, #f "/" #isa, plumb_encode_##kernel##_##isa             \
     }
-#define DECODE(f, F, isa, ISA)                                                             \
+#define DECODE(F, f, kernel, isa, ISA)                                                     \
     {                                                                                      \
-        PLUMB_##F, PLUMB_CPU_##ISA, #f "/" #isa, plumb_decode_##f##_##isa                  \
+        PLUMB_##F, PLUMB_CPU_##ISA, #f "/" #isa, plumb_decode_##kernel##_##isa             \
     }
-#define AMAX(f, F, isa, ISA)                                                               \
+#define AMAX(F, f, kernel, isa, ISA)                                                       \
     {                                                                                      \
-        PLUMB_CPU_##ISA, "amax/" #isa, plumb_amax_##isa                                    \
+        PLUMB_CPU_##ISA, "amax/" #isa, plumb_amax_##isa, plumb_amax_bf16_##isa             \
     }
 
+/* In the order of plumb_format. */
 const plumb_encode_kernel plumb_encode_kernels[] = {
-    VARIANTS(ENCODE, fp32, FP32),
-    VARIANTS(ENCODE, bf16, BF16),
-    VARIANTS(ENCODE, e4m3, E4M3),
-    VARIANTS(ENCODE, e5m2, E5M2),
+    VARIANTS(ENCODE, FP32, fp32, fp32),
+    VARIANTS(ENCODE, BF16, bf16, bf16),
+    VARIANTS(ENCODE, E4M3, e4m3, e4m3),
+    VARIANTS(ENCODE, E5M2, e5m2, e5m2),
+    VARIANTS(ENCODE, FP16, fp16, fp16),
+    VARIANTS(ENCODE, TF32, tf32, tf32),
+    VARIANTS(ENCODE, E4M3FNUZ, e4m3fnuz, signed8),
+    VARIANTS(ENCODE, E5M2FNUZ, e5m2fnuz, signed8),
+    VARIANTS(ENCODE, E3M2, e3m2, signed8),
+    VARIANTS(ENCODE, E2M3, e2m3, signed8),
+    VARIANTS(ENCODE, E2M1, e2m1, signed8),
+    VARIANTS(ENCODE, E8M0, e8m0, e8m0),
+    VARIANTS(ENCODE, UE4M3, ue4m3, ue4m3),
 };
 const size_t plumb_encode_kernel_count =
     sizeof plumb_encode_kernels / sizeof plumb_encode_kernels[0];
 
 const plumb_decode_kernel plumb_decode_kernels[] = {
-    VARIANTS(DECODE, fp32, FP32),
-    VARIANTS(DECODE, bf16, BF16),
-    VARIANTS(DECODE, e4m3, E4M3),
-    VARIANTS(DECODE, e5m2, E5M2),
+    VARIANTS(DECODE, FP32, fp32, fp32),
+    VARIANTS(DECODE, BF16, bf16, bf16),
+    VARIANTS(DECODE, E4M3, e4m3, e4m3),
+    VARIANTS(DECODE, E5M2, e5m2, e5m2),
+    VARIANTS(DECODE, FP16, fp16, fp16),
+    VARIANTS(DECODE, TF32, tf32, tf32),
+    VARIANTS(DECODE, E4M3FNUZ, e4m3fnuz, table),
+    VARIANTS(DECODE, E5M2FNUZ, e5m2fnuz, table),
+    VARIANTS(DECODE, E3M2, e3m2, table),
+    VARIANTS(DECODE, E2M3, e2m3, table),
+    VARIANTS(DECODE, E2M1, e2m1, table),
+    VARIANTS(DECODE, E8M0, e8m0, table),
+    VARIANTS(DECODE, UE4M3, ue4m3, table),
 };
 const size_t plumb_decode_kernel_count =
     sizeof plumb_decode_kernels / sizeof plumb_decode_kernels[0];
 
 const plumb_amax_kernel plumb_amax_kernels[] = {
-    VARIANTS(AMAX, , ),
+    VARIANTS(AMAX, , , ),
 };
 const size_t plumb_amax_kernel_count =
     sizeof plumb_amax_kernels / sizeof plumb_amax_kernels[0];
@@ -59,65 +79,92 @@ void plumb_counts_add(plumb_counts *into, const plumb_counts *counts)
         into->code_amax = counts->code_amax;
 }
 
-/* The scale must be 1 where the format takes none. */
-static plumb_status check_scale(plumb_format format, float scale)
+void plumb_spectrum_add(plumb_spectrum *into, const plumb_spectrum *spectrum)
 {
-    if ((unsigned)format >= PLUMB_FORMAT_COUNT)
+    for (int e = 0; e < 256; e++)
+        into->exponent[e] += spectrum->exponent[e];
+    into->signal += spectrum->signal;
+    into->error += spectrum->error;
+}
+
+static plumb_status check(const plumb_cast *how, plumb_format source)
+{
+    const plumb_format_info *info = plumb_format_get(how->format);
+
+    if (info == NULL || (source != PLUMB_FP32 && source != PLUMB_BF16))
         return PLUMB_BAD_FORMAT;
-    if ((format == PLUMB_FP32 || format == PLUMB_BF16) && scale != 1.0f)
+    if (info->bytes > 1 && how->scale != 1.0f)
         return PLUMB_BAD_ARGUMENT;
+    if ((unsigned)how->rounding > PLUMB_ROUND_STOCHASTIC ||
+        (unsigned)how->dither > PLUMB_DITHER_8_CENTRED)
+        return PLUMB_BAD_ARGUMENT;
+    return PLUMB_OK;
+}
+
+plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format source,
+                                        const void *x, size_t n, void *codes,
+                                        plumb_counts *counts, plumb_spectrum *spectrum)
+{
+    const plumb_status status = check(how, source);
+    const unsigned cpu = plumb_cpu_flags();
+    plumb_counts unused = {0};
+
+    if (status != PLUMB_OK)
+        return status;
+    const plumb_encode_kernel *k = &plumb_encode_kernels[how->format * PLUMB_CAST_VARIANTS];
+    const plumb_encode_job job = {.how = how,
+                                  .source = source,
+                                  .x = x,
+                                  .n = n,
+                                  .codes = codes,
+                                  .counts = counts != NULL ? counts : &unused,
+                                  .spectrum = spectrum};
+    size_t i = PLUMB_CAST_VARIANTS - 1;
+
+    while ((k[i].cpu & ~cpu) != 0)
+        i--;
+    k[i].run(&job);
     return PLUMB_OK;
 }
 
 plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, void *codes,
                                plumb_counts *counts)
 {
-    const plumb_status status = check_scale(how->format, how->scale);
-    const unsigned cpu = plumb_cpu_flags();
-    plumb_encode_fn *run = NULL;
-    plumb_counts unused = {0};
-
-    if (status != PLUMB_OK)
-        return status;
-    for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
-        const plumb_encode_kernel *k = &plumb_encode_kernels[i];
-
-        if (k->format == how->format && (k->cpu & ~cpu) == 0)
-            run = k->run;
-    }
-    if (run == NULL)
-        return PLUMB_BAD_FORMAT;
-    run(how, x, n, codes, counts != NULL ? counts : &unused);
-    return PLUMB_OK;
+    return plumb_cast_encode_measured(how, PLUMB_FP32, x, n, codes, counts, NULL);
 }
 
 plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes,
                                size_t n, float *x)
 {
     const unsigned cpu = plumb_cpu_flags();
-    plumb_decode_fn *run = NULL;
+    size_t i = PLUMB_CAST_VARIANTS - 1;
 
     if ((unsigned)format >= PLUMB_FORMAT_COUNT)
         return PLUMB_BAD_FORMAT;
-    for (size_t i = 0; i < plumb_decode_kernel_count; i++) {
-        const plumb_decode_kernel *k = &plumb_decode_kernels[i];
+    const plumb_decode_kernel *k = &plumb_decode_kernels[format * PLUMB_CAST_VARIANTS];
 
-        if (k->format == format && (k->cpu & ~cpu) == 0)
-            run = k->run;
-    }
-    if (run == NULL)
-        return PLUMB_BAD_FORMAT;
-    run(scale, codes, n, x);
+    while ((k[i].cpu & ~cpu) != 0)
+        i--;
+    k[i].run(format, scale, codes, n, x);
     return PLUMB_OK;
+}
+
+static const plumb_amax_kernel *best_amax(void)
+{
+    const unsigned cpu = plumb_cpu_flags();
+    size_t i = plumb_amax_kernel_count - 1;
+
+    while ((plumb_amax_kernels[i].cpu & ~cpu) != 0)
+        i--;
+    return &plumb_amax_kernels[i];
 }
 
 float plumb_cast_amax(const float *x, size_t n)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    plumb_amax_fn *run = NULL;
+    return best_amax()->run(x, n);
+}
 
-    for (size_t i = 0; i < plumb_amax_kernel_count; i++)
-        if ((plumb_amax_kernels[i].cpu & ~cpu) == 0)
-            run = plumb_amax_kernels[i].run;
-    return run(x, n);
+float plumb_cast_amax_bf16(const uint16_t *x, size_t n)
+{
+    return best_amax()->run_bf16(x, n);
 }

@@ -1,19 +1,38 @@
 /* Every variant of every cast, one row each.
  *
  * Dispatch, tests and benchmarks walk the same tables, so a kernel that is registered is
- * also checked and timed.  In each table the reference of a format comes first and the
- * fastest variant last.
+ * also checked and timed.  Rows of encode and decode lie in the order of plumb_format,
+ * PLUMB_CAST_VARIANTS for each format; the reference comes first and the fastest last.
  */
 #ifndef PLUMB_KERNEL_CAST_H
 #define PLUMB_KERNEL_CAST_H
 
 #include "plumb/cast.h"
 
-/* codes as plumb_cast_encode has them; counts is never NULL, how->format is the row's. */
-typedef void plumb_encode_fn(const plumb_cast *how, const float *x, size_t n, void *codes,
-                             plumb_counts *counts);
-typedef void plumb_decode_fn(float scale, const void *codes, size_t n, float *x);
+#if defined(__x86_64__)
+enum { PLUMB_CAST_VARIANTS = 3 };
+#else
+enum { PLUMB_CAST_VARIANTS = 1 };
+#endif
+
+/* What plumb_cast_encode_measured has: source is fp32 or bf16, counts is never NULL, spectrum
+ * may be, how->format is the row's.
+ */
+typedef struct plumb_encode_job {
+    const plumb_cast *how;
+    plumb_format source;
+    const void *x;
+    size_t n;
+    void *codes;
+    plumb_counts *counts;
+    plumb_spectrum *spectrum;
+} plumb_encode_job;
+
+typedef void plumb_encode_fn(const plumb_encode_job *job);
+typedef void plumb_decode_fn(plumb_format format, float scale, const void *codes, size_t n,
+                             float *x);
 typedef float plumb_amax_fn(const float *x, size_t n);
+typedef float plumb_amax_bf16_fn(const uint16_t *x, size_t n);
 
 typedef struct plumb_encode_kernel {
     plumb_format format;
@@ -33,6 +52,7 @@ typedef struct plumb_amax_kernel {
     unsigned cpu;
     const char *name;
     plumb_amax_fn *run;
+    plumb_amax_bf16_fn *run_bf16;
 } plumb_amax_kernel;
 
 extern const plumb_encode_kernel plumb_encode_kernels[];
@@ -42,13 +62,19 @@ extern const size_t plumb_decode_kernel_count;
 extern const plumb_amax_kernel plumb_amax_kernels[];
 extern const size_t plumb_amax_kernel_count;
 
-/* The entry points of one instruction set: cast_ref.c, cast_avx2.c, cast_avx512.c. */
+/* The entry points of one instruction set: cast_ref.c, cast_avx2.c, cast_avx512.c.  Formats
+ * without one of their own share `signed8`, whose rule is read at run time.
+ */
 #define PLUMB_CAST_VARIANT(isa)                                                            \
     plumb_encode_fn plumb_encode_e4m3_##isa, plumb_encode_e5m2_##isa,                      \
-        plumb_encode_bf16_##isa, plumb_encode_fp32_##isa;                                  \
+        plumb_encode_bf16_##isa, plumb_encode_fp16_##isa, plumb_encode_fp32_##isa,         \
+        plumb_encode_tf32_##isa, plumb_encode_e8m0_##isa, plumb_encode_ue4m3_##isa,        \
+        plumb_encode_signed8_##isa;                                                        \
     plumb_decode_fn plumb_decode_e4m3_##isa, plumb_decode_e5m2_##isa,                      \
-        plumb_decode_bf16_##isa, plumb_decode_fp32_##isa;                                  \
-    plumb_amax_fn plumb_amax_##isa
+        plumb_decode_bf16_##isa, plumb_decode_fp16_##isa, plumb_decode_fp32_##isa,         \
+        plumb_decode_tf32_##isa, plumb_decode_table_##isa;                                 \
+    plumb_amax_fn plumb_amax_##isa;                                                        \
+    plumb_amax_bf16_fn plumb_amax_bf16_##isa
 
 PLUMB_CAST_VARIANT(ref);
 PLUMB_CAST_VARIANT(avx2);

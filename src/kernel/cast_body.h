@@ -1,289 +1,230 @@
 /* The casts as plain loops: the definition, compiled once for each instruction set.
  *
- * Integer arithmetic decides every rounding and every count, there are no branches on data
- * and all sums are local, so that the compiler turns each loop into vector code; integer
+ * All sums of the loops are local, so that the compiler turns each into vector code; integer
  * sums and maxima do not depend on the order in which it takes them.
  */
 #include "kernel/body.h"
 #include "kernel/cast.h"
+#include "kernel/decode_body.h"
+#include "kernel/encode_one.h"
+#include "kernel/philox.h"
+#include "kernel/spectrum_body.h"
 
 enum {
-    FRACTION = 0x007fffff,
-    HIDDEN_ONE = 0x00800000,
-    PIECE = 1 << 20 /* elements counted in 32 bits before they are added to the 64 */
+    PIECE = 1 << 20, /* elements counted in 32 bits before they are added to the 64 */
 };
 
-/* An 8-bit format as the fp32 bit patterns at which its rule changes. */
-typedef struct rule8 {
-    uint32_t shift;        /* fp32 fraction bits that a normal code drops */
-    uint32_t rebias;       /* difference of the biases, in code units */
-    uint32_t least_normal; /* fp32 bits of 2^emin */
-    uint32_t
-        step_shift;    /* less the fp32 exponent field: shift that counts subnormal steps */
-    uint32_t largest;  /* code of the largest finite value */
-    uint32_t infinity; /* code that an overflow becomes: infinity, or NaN */
-} rule8;
-
-static const rule8 rule_e4m3 = {20, (127 - 7) << 3, 0x3c800000, 150 - 9, 0x7e, 0x7f};
-static const rule8 rule_e5m2 = {21, (127 - 15) << 2, 0x38800000, 150 - 16, 0x7b, 0x7c};
-
-/* What one piece did; see plumb_counts. */
-typedef struct tally {
-    uint32_t saturated, flushed, zero, nonfinite;
-    uint32_t amax, code_amax; /* fp32 bits of a magnitude; magnitude of a code */
-} tally;
-
-INLINE uint32_t larger(uint32_t a, uint32_t b)
+/* One loop.  addend is read for stochastic rounding only; wide formats have no scale. */
+INLINE tally piece(const rule r, plumb_rounding rounding, int bytes, bool divide,
+                   const plumb_cast *how, const float *restrict x,
+                   const uint32_t *restrict addend, size_t n, void *restrict codes)
 {
-    return a > b ? a : b;
-}
-
-/* value where it is at most limit, else 0. */
-INLINE uint32_t below(uint32_t value, uint32_t limit)
-{
-    return choose(value <= limit, value, 0);
-}
-
-/* x >> shift, rounded to nearest, ties to even.  Needs 1 <= shift <= 31, x < 2^31. */
-INLINE uint32_t shift_round(uint32_t x, uint32_t shift)
-{
-    const uint32_t even = x >> shift & 1u;
-
-    return (x + (1u << (shift - 1)) - 1u + even) >> shift;
-}
-
-/* The code of a magnitude, as if exponents had no upper end. */
-INLINE uint32_t round8(const rule8 r, uint32_t magnitude)
-{
-    const uint32_t normal = shift_round(magnitude, r.shift) - r.rebias;
-
-    /* A subnormal code counts steps.  A shift of 25 or more gives zero, so the clamp
-     * covers every tiny input (and keeps the shift legal where `normal` is taken).
-     */
-    const uint32_t significand = (magnitude & FRACTION) | HIDDEN_ONE;
-    const uint32_t away = r.step_shift - (magnitude >> 23);
-    const uint32_t steps = shift_round(significand, away - 1u < 31u ? away : 31u);
-
-    return choose(magnitude >= r.least_normal, normal, steps);
-}
-
-INLINE uint8_t encode8(const rule8 r, uint32_t past, float x, float product, tally *t)
-{
-    const uint32_t source = bits_of(x) & MAGNITUDE;
-    const uint32_t bits = bits_of(product);
-    const uint32_t magnitude = bits & MAGNITUDE;
-    const uint32_t rounded = round8(r, magnitude);
-    const bool over = rounded > r.largest;
-    const uint32_t number = choose(over, past, rounded);
-    const uint32_t code = choose(magnitude > INF, 0x7f, number);
-    const uint32_t sign = choose(code == 0x7f, 0, bits >> 24 & 0x80u);
-
-    t->saturated += (uint32_t)(over & (magnitude <= INF) & (source < INF));
-    t->flushed += (uint32_t)((code == 0) & (source != 0));
-    t->zero += source == 0;
-    t->nonfinite += source >= INF;
-    t->amax = larger(t->amax, below(source, INF));
-    t->code_amax = larger(t->code_amax, below(code, r.largest));
-    return (uint8_t)(code | sign);
-}
-
-INLINE tally piece8(const rule8 r, const plumb_cast *how, bool divide,
-                    const float *restrict x, size_t n, uint8_t *restrict codes)
-{
-    const uint32_t past = how->saturate ? r.largest : r.infinity;
+    const bool dithered = rounding == PLUMB_ROUND_STOCHASTIC;
+    const ends given = {how->saturate ? r.largest : r.past, how->saturate ? 0 : r.nan};
     const float scale = how->scale;
-    tally t = {0};
-
-    for (size_t i = 0; i < n; i++)
-        codes[i] = encode8(r, past, x[i], divide ? x[i] / scale : x[i] * scale, &t);
-    return t;
-}
-
-INLINE uint16_t encode16(uint32_t past, float x, tally *t)
-{
-    const uint32_t bits = bits_of(x);
-    const uint32_t magnitude = bits & MAGNITUDE;
-    const uint32_t rounded = shift_round(magnitude, 16);
-    const bool over = rounded >= 0x7f80;
-    const uint32_t number = choose(over, past, rounded);
-    const uint32_t code = choose(magnitude > INF, 0x7fc0, number);
-    const uint32_t sign = choose(magnitude > INF, 0, bits >> 16 & 0x8000u);
-
-    t->saturated += (uint32_t)(over & (magnitude < INF));
-    t->flushed += (uint32_t)((code == 0) & (magnitude != 0));
-    t->zero += magnitude == 0;
-    t->nonfinite += magnitude >= INF;
-    t->amax = larger(t->amax, below(magnitude, INF));
-    t->code_amax = larger(t->code_amax, below(code, 0x7f7f));
-    return (uint16_t)(code | sign);
-}
-
-INLINE tally piece16(const plumb_cast *how, const float *restrict x, size_t n,
-                     uint16_t *restrict codes)
-{
-    const uint32_t past = how->saturate ? 0x7f7f : 0x7f80;
-    tally t = {0};
-
-    for (size_t i = 0; i < n; i++)
-        codes[i] = encode16(past, x[i], &t);
-    return t;
-}
-
-/* fp32 to fp32: infinities may saturate and NaNs become the one pattern. */
-INLINE tally piece32(const plumb_cast *how, const float *restrict x, size_t n,
-                     float *restrict codes)
-{
-    const uint32_t past = how->saturate ? INF - 1 : INF;
+    uint8_t *restrict to8 = codes;
+    uint16_t *restrict to16 = codes;
+    uint32_t *restrict to32 = codes;
     tally t = {0};
 
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = bits_of(x[i]);
-        const uint32_t magnitude = bits & MAGNITUDE;
-        const uint32_t number = choose(magnitude == INF, past, magnitude);
-        const uint32_t code = choose(magnitude > INF, NAN_BITS, number);
+        const float product = bytes > 1 ? x[i] : divide ? x[i] / scale : x[i] * scale;
+        const uint32_t code =
+            encode_one(r, rounding, given, x[i], product, dithered ? addend[i] : 0, &t);
 
-        t.zero += magnitude == 0;
-        t.nonfinite += magnitude >= INF;
-        t.amax = larger(t.amax, below(magnitude, INF));
-        t.code_amax = larger(t.code_amax, below(code, INF - 1));
-        codes[i] = float_of(code | choose(magnitude > INF, 0, bits & 0x80000000u));
+        if (bytes == 1)
+            to8[i] = (uint8_t)code;
+        else if (bytes == 2)
+            to16[i] = (uint16_t)code;
+        else
+            to32[i] = code << r.place;
     }
     return t;
 }
 
-static void add_tally(plumb_counts *counts, size_t n, tally t, float code_amax)
+static void add_tally(plumb_counts *counts, const rule r, plumb_format format, size_t n,
+                      tally t)
 {
     const float amax = float_of(t.amax);
+    const uint32_t none = r.has_zero ? 0 : 1; /* of its codes was a number */
 
     counts->total += n;
     counts->saturated += t.saturated;
+    counts->clipped += t.clipped;
     counts->flushed += t.flushed;
     counts->zero += t.zero;
     counts->nonfinite += t.nonfinite;
     if (amax > counts->amax)
         counts->amax = amax;
+    if (t.code_amax < none)
+        return;
+    const float code_amax = plumb_format_value(format, (t.code_amax - none) << r.place);
+
     if (code_amax > counts->code_amax)
         counts->code_amax = code_amax;
 }
 
-INLINE size_t piece_of(size_t n)
+static void widen(const uint16_t *restrict x, size_t n, float *restrict wide)
 {
-    return n < PIECE ? n : PIECE;
+    for (size_t i = 0; i < n; i++)
+        wide[i] = float_of((uint32_t)x[i] << 16);
 }
 
-INLINE void run8(const rule8 r, const plumb_cast *how, const float *x, size_t n,
-                 uint8_t *codes, plumb_counts *counts)
-{
-    const float *values = plumb_format_decode_table(how->format);
-
-    for (size_t m; n > 0; x += m, codes += m, n -= m) {
-        m = piece_of(n);
-        const tally t = how->divide ? piece8(r, how, true, x, m, codes)
-                                    : piece8(r, how, false, x, m, codes);
-        add_tally(counts, m, t, values[t.code_amax]);
-    }
-}
-
-void ENTRY(plumb_encode_e4m3_)(const plumb_cast *how, const float *x, size_t n, void *codes,
-                               plumb_counts *counts)
-{
-    run8(rule_e4m3, how, x, n, codes, counts);
-}
-
-void ENTRY(plumb_encode_e5m2_)(const plumb_cast *how, const float *x, size_t n, void *codes,
-                               plumb_counts *counts)
-{
-    run8(rule_e5m2, how, x, n, codes, counts);
-}
-
-void ENTRY(plumb_encode_bf16_)(const plumb_cast *how, const float *x, size_t n, void *codes,
-                               plumb_counts *counts)
-{
-    uint16_t *to = codes;
-
-    for (size_t m; n > 0; x += m, to += m, n -= m) {
-        m = piece_of(n);
-        const tally t = piece16(how, x, m, to);
-        add_tally(counts, m, t, float_of(t.code_amax << 16));
-    }
-}
-
-void ENTRY(plumb_encode_fp32_)(const plumb_cast *how, const float *x, size_t n, void *codes,
-                               plumb_counts *counts)
-{
-    float *to = codes;
-
-    for (size_t m; n > 0; x += m, to += m, n -= m) {
-        m = piece_of(n);
-        const tally t = piece32(how, x, m, to);
-        add_tally(counts, m, t, float_of(t.code_amax));
-    }
-}
-
-/* A product that is NaN gets the one pattern, whatever the hardware made of it. */
-INLINE float times(float value, float scale)
-{
-    const uint32_t bits = bits_of(value * scale);
-
-    return float_of((bits & MAGNITUDE) > INF ? (uint32_t)NAN_BITS : bits);
-}
-
-/* The value of a code without a table: subnormal codes are small integers times the
- * step, both exact.
+/* Random words of one block of the loop, in the order of the elements, with room for the
+ * start and the end of the Philox blocks that it cuts.
  */
-INLINE float decode8(const rule8 r, float step, uint32_t code)
-{
-    const uint32_t magnitude = code & 0x7fu;
-    const uint32_t normal = (magnitude + r.rebias) << r.shift;
-    const uint32_t small = bits_of((float)(int32_t)magnitude * step);
-    const uint32_t finite = magnitude >> (23 - r.shift) == 0 ? small : normal;
-    const uint32_t special =
-        magnitude == r.infinity && r.infinity == 0x7c ? (uint32_t)INF : (uint32_t)NAN_BITS;
-    const uint32_t value = magnitude > r.largest ? special : finite;
+enum { DRAWS = BLOCK / 4 + 1 };
+typedef struct dither {
+    uint32_t words[4 * DRAWS];
+} dither;
 
-    return float_of(value == NAN_BITS ? value : value | (code & 0x80u) << 24);
+/* What a word w adds to the 32 bits of a distance f, so that a carry rounds up: ~w > 2^32 - f;
+ * or its 8 high bits; or these and a half.
+ */
+INLINE uint32_t addend_of(plumb_dither kind, uint32_t w)
+{
+    if (kind == PLUMB_DITHER_32)
+        return ~w;
+    return (w & 0xff000000u) | (kind == PLUMB_DITHER_8_CENTRED ? 0x00800000u : 0);
 }
 
-void ENTRY(plumb_decode_e4m3_)(float scale, const void *codes, size_t n, float *restrict x)
+INLINE void draw(const plumb_cast *how, plumb_dither kind, uint64_t index, dither *d)
 {
-    const uint8_t *restrict from = codes;
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        const philox_block b = philox(how->seed, how->stream, index + i);
 
-    for (size_t i = 0; i < n; i++)
-        x[i] = times(decode8(rule_e4m3, 0x1p-9f, from[i]), scale);
+        for (size_t j = 0; j < 4; j++)
+            d->words[4 * i + j] = addend_of(kind, b.word[j]);
+    }
 }
 
-void ENTRY(plumb_decode_e5m2_)(float scale, const void *codes, size_t n, float *restrict x)
+/* The addend of element `at` and of those behind it. */
+static const uint32_t *addends(const plumb_cast *how, uint64_t at, dither *d)
 {
-    const uint8_t *restrict from = codes;
-
-    for (size_t i = 0; i < n; i++)
-        x[i] = times(decode8(rule_e5m2, 0x1p-16f, from[i]), scale);
+    if (how->dither == PLUMB_DITHER_32)
+        draw(how, PLUMB_DITHER_32, at / 4, d);
+    else if (how->dither == PLUMB_DITHER_8)
+        draw(how, PLUMB_DITHER_8, at / 4, d);
+    else
+        draw(how, PLUMB_DITHER_8_CENTRED, at / 4, d);
+    return d->words + at % 4;
 }
 
-void ENTRY(plumb_decode_bf16_)(float scale, const void *codes, size_t n, float *restrict x)
+/* Piece by piece: long ones where x can be read as it is, else blocks that stay in the cache
+ * between the steps.
+ */
+INLINE void run(const rule r, plumb_rounding rounding, int bytes, const plumb_encode_job *j)
 {
-    const uint16_t *restrict from = codes;
+    const bool dithered = rounding == PLUMB_ROUND_STOCHASTIC;
+    const bool wide = j->source == PLUMB_FP32;
+    const size_t most = wide && !dithered && j->spectrum == NULL ? PIECE : BLOCK;
+    const uint32_t *addend = NULL;
+    float widened[BLOCK];
+    dither d;
+    energy e;
 
-    for (size_t i = 0; i < n; i++)
-        x[i] = times(float_of((uint32_t)from[i] << 16), scale);
+    if (j->spectrum != NULL)
+        e = energy_start(j->how);
+    for (size_t at = 0, m; at < j->n; at += m) {
+        const float *x = wide ? (const float *)j->x + at : widened;
+        unsigned char *codes = (unsigned char *)j->codes + at * (size_t)bytes;
+
+        m = j->n - at < most ? j->n - at : most;
+        if (!wide)
+            widen((const uint16_t *)j->x + at, m, widened);
+        if (dithered)
+            addend = addends(j->how, j->how->first + at, &d);
+        const tally t = bytes == 1 && j->how->divide
+                            ? piece(r, rounding, bytes, true, j->how, x, addend, m, codes)
+                            : piece(r, rounding, bytes, false, j->how, x, addend, m, codes);
+
+        add_tally(j->counts, r, j->how->format, m, t);
+        if (j->spectrum != NULL)
+            measure(j->how->format, x, codes, m, &e, j->spectrum);
+    }
+    if (j->spectrum != NULL)
+        energy_end(&e, j->spectrum);
 }
 
-void ENTRY(plumb_decode_fp32_)(float scale, const void *codes, size_t n, float *restrict x)
+INLINE void run_rounding(const rule r, int bytes, const plumb_encode_job *j)
 {
-    const float *restrict from = codes;
+    if (j->how->rounding == PLUMB_ROUND_NEAREST_EVEN)
+        run(r, PLUMB_ROUND_NEAREST_EVEN, bytes, j);
+    else if (j->how->rounding == PLUMB_ROUND_TOWARD_ZERO)
+        run(r, PLUMB_ROUND_TOWARD_ZERO, bytes, j);
+    else
+        run(r, PLUMB_ROUND_STOCHASTIC, bytes, j);
+}
 
-    for (size_t i = 0; i < n; i++)
-        x[i] = times(from[i], scale);
+/* A rule read at run time, of a format with sign and zero. */
+INLINE rule signed_rule(plumb_format format)
+{
+    rule r = rules[format];
+
+    r.has_sign = r.has_zero = true;
+    return r;
+}
+
+void ENTRY(plumb_encode_signed8_)(const plumb_encode_job *job)
+{
+    run_rounding(signed_rule(job->how->format), 1, job);
+}
+
+/* bf16 and fp16 */
+static void signed16(const plumb_encode_job *job)
+{
+    run_rounding(signed_rule(job->how->format), 2, job);
+}
+
+#define ENCODE_NEAREST(name, NAME, bytes, others)                                          \
+    void ENTRY(plumb_encode_##name##_)(const plumb_encode_job *job)                        \
+    {                                                                                      \
+        if (job->how->rounding == PLUMB_ROUND_NEAREST_EVEN)                                \
+            run(rules[PLUMB_##NAME], PLUMB_ROUND_NEAREST_EVEN, bytes, job);                \
+        else                                                                               \
+            others(job);                                                                   \
+    }
+
+ENCODE_NEAREST(e4m3, E4M3, 1, ENTRY(plumb_encode_signed8_))
+ENCODE_NEAREST(e5m2, E5M2, 1, ENTRY(plumb_encode_signed8_))
+ENCODE_NEAREST(bf16, BF16, 2, signed16)
+ENCODE_NEAREST(fp16, FP16, 2, signed16)
+
+void ENTRY(plumb_encode_tf32_)(const plumb_encode_job *job)
+{
+    run_rounding(rules[PLUMB_TF32], 4, job);
+}
+
+/* Nothing is dropped, so every rounding is the one that needs no shift. */
+void ENTRY(plumb_encode_fp32_)(const plumb_encode_job *job)
+{
+    run(rules[PLUMB_FP32], PLUMB_ROUND_TOWARD_ZERO, 4, job);
+}
+
+void ENTRY(plumb_encode_e8m0_)(const plumb_encode_job *job)
+{
+    run_rounding(rules[PLUMB_E8M0], 1, job);
+}
+
+void ENTRY(plumb_encode_ue4m3_)(const plumb_encode_job *job)
+{
+    run_rounding(rules[PLUMB_UE4M3], 1, job);
 }
 
 float ENTRY(plumb_amax_)(const float *x, size_t n)
 {
     uint32_t amax = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = bits_of(x[i]) & MAGNITUDE;
-
-        amax = larger(amax, below(magnitude, INF));
-    }
+    for (size_t i = 0; i < n; i++)
+        amax = larger(amax, below(bits_of(x[i]) & MAGNITUDE, INF));
     return float_of(amax);
+}
+
+float ENTRY(plumb_amax_bf16_)(const uint16_t *x, size_t n)
+{
+    uint32_t amax = 0;
+
+    for (size_t i = 0; i < n; i++)
+        amax = larger(amax, below(x[i] & 0x7fffu, INF >> 16));
+    return float_of(amax << 16);
 }

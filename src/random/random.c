@@ -3,18 +3,17 @@
  */
 #include "plumb/random.h"
 
+#include "kernel/philox.h"
 #include "plumb/math.h"
-#include "random/philox.h"
 
 #include <math.h>
+#include <string.h>
 
 void plumb_random_bits(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    const uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream,
-                                 (uint32_t)(stream >> 32)};
+    const philox_block block = philox(seed, stream, index);
 
-    plumb_philox(counter, key, out);
+    memcpy(out, block.word, sizeof block.word);
 }
 
 uint64_t plumb_random_stream(const char *name)
@@ -24,6 +23,18 @@ uint64_t plumb_random_stream(const char *name)
     for (; *name != 0; name++)
         hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
     return hash;
+}
+
+/* The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA'14), mix variant 13 of Stafford:
+ * each line is a bijection of the 64 bits.
+ */
+uint64_t plumb_random_stream_at(uint64_t stream, uint64_t step)
+{
+    uint64_t z = stream + step * 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
 }
 
 /* The high 64 bits of a * b, by halves (C11 has no 128-bit type). */

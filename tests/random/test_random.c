@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "random/philox.h"
 
 /* Random123's kat_vectors, philox4x32 10. */
 static void known_answers(void)
@@ -25,14 +24,13 @@ static void known_answers(void)
     };
 
     for (size_t i = 0; i < sizeof kat / sizeof kat[0]; i++) {
+        const uint32_t *c = kat[i].counter, *k = kat[i].key;
         uint32_t got[4];
 
-        plumb_philox(kat[i].counter, kat[i].key, got);
+        plumb_random_bits((uint64_t)k[1] << 32 | k[0], (uint64_t)c[3] << 32 | c[2],
+                          (uint64_t)c[1] << 32 | c[0], got);
         CHECK(memcmp(got, kat[i].want, sizeof got) == 0, "vector %zu: %08x %08x %08x %08x",
               i, got[0], got[1], got[2], got[3]);
-        memcpy(got, kat[i].counter, sizeof got);
-        plumb_philox(got, kat[i].key, got);
-        CHECK(memcmp(got, kat[i].want, sizeof got) == 0, "vector %zu in place", i);
     }
     check_done("philox4x32-10 known answers");
 }
@@ -57,6 +55,34 @@ static void streams(void)
     CHECK(plumb_random_stream("\xff") == 0xaf64724c8602eb6eu, "FNV-1a of byte 255: %llx",
           (unsigned long long)plumb_random_stream("\xff"));
     check_done("streams");
+}
+
+/* The published outputs of SplitMix64 for seeds 0 and 1234567, and that steps and streams do
+ * not meet.
+ */
+static void streams_of_steps(void)
+{
+    static const struct {
+        uint64_t stream, step, want;
+    } known[] = {
+        {0, 1, 0xe220a8397b1dcdafu},        {0, 2, 0x6e789e6aa1b965f4u},
+        {0, 3, 0x06c45d188009454fu},        {1234567, 1, 6457827717110365317u},
+        {1234567, 2, 3203168211198807973u}, {1234567, 3, 9817491932198370423u},
+    };
+    const uint64_t site = plumb_random_stream("layer.0/mlp.up/dgrad/dy");
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        CHECK(plumb_random_stream_at(known[i].stream, known[i].step) == known[i].want,
+              "stream %llu, step %llu", (unsigned long long)known[i].stream,
+              (unsigned long long)known[i].step);
+    for (uint64_t i = 1; i < 2000; i++) {
+        CHECK(plumb_random_stream_at(site, i) != plumb_random_stream_at(site, i - 1) &&
+                  plumb_random_stream_at(site, i) != plumb_random_stream_at(site, 0),
+              "two steps share a stream, %llu", (unsigned long long)i);
+        CHECK(plumb_random_stream_at(site + i, 7) != plumb_random_stream_at(site, 7),
+              "two sites share a stream, %llu", (unsigned long long)i);
+    }
+    check_done("streams of steps");
 }
 
 __extension__ typedef unsigned __int128 wide;
@@ -227,6 +253,7 @@ int main(void)
     known_answers();
     layout();
     streams();
+    streams_of_steps();
     below();
     uniformity();
     permutations();
