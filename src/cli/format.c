@@ -317,9 +317,9 @@ const cli_verb cli_format = {
     .name = "format",
     .usage = "format [NAME [NUMBER...]] [options]",
     .summary = "Show the number formats, one of them, or how numbers round to it.",
-    .notes = "NUMBER is decimal or hexadecimal (0x1.8p-3), inf or nan.  It becomes fp32 "
+    .notes = "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan; it becomes fp32 first, "
              "with one\n"
-             "rounding before anything else.  docs/formats.md says what each line means.",
+             "rounding.  docs/formats.md says what each line means.",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),
