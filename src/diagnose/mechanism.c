@@ -29,7 +29,8 @@ const char *plumb_trial_text(plumb_trial trial)
 
 static bool same_scaling(const plumb_spec *a, const plumb_spec *b)
 {
-    if (a->rule != b->rule || a->grain != b->grain || a->margin != b->margin)
+    if (a->rule != b->rule || a->grain != b->grain || a->margin != b->margin ||
+        (a->grain == PLUMB_GRAIN_MX32 && a->mx != b->mx))
         return false;
     if (a->rule == PLUMB_SCALE_STATIC)
         return a->static_scale == b->static_scale;
@@ -42,7 +43,8 @@ bool plumb_trial_of(const plumb_spec *own, const char *use, plumb_trial *trial)
     plumb_spec other;
 
     if (plumb_spec_parse(use, own, &other, NULL) != PLUMB_OK ||
-        plumb_format_get(other.format)->bits != plumb_format_get(own->format)->bits)
+        plumb_format_get(other.format)->bits != plumb_format_get(own->format)->bits ||
+        other.rounding != own->rounding)
         return false;
     const bool format = other.format != own->format, grain = other.grain != own->grain;
     const bool saturate = other.saturate && !own->saturate;

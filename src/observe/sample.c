@@ -1,5 +1,6 @@
 /* Site statistics from what a quantisation left behind. */
 #include "plumb/observe.h"
+#include "quant/grain.h"
 
 #include <math.h>
 
@@ -15,37 +16,36 @@ float plumb_headroom(plumb_format format, float amax, float scale)
     return (float)((double)info->largest / scaled);
 }
 
-/* Magnitude of the largest finite code among n 8-bit codes, as a code. */
-static unsigned largest_code(const unsigned char *codes, size_t n, unsigned limit)
+/* Magnitude of the largest finite code among n codes of at most 8 bits, as a code. */
+static unsigned largest_code(const plumb_format_info *format, const unsigned char *codes,
+                             size_t n)
 {
+    const unsigned below_sign = (1u << (format->bits - 1)) - 1;
     unsigned largest = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const unsigned magnitude = codes[i] & 0x7fu;
+        const unsigned magnitude = codes[i] & below_sign;
 
-        if (magnitude <= limit && magnitude > largest)
+        if (magnitude <= format->largest_code && magnitude > largest)
             largest = magnitude;
     }
     return largest;
 }
 
 /* Largest finite code * d of one row. */
-static float row_decoded_amax(const plumb_quantized *q, size_t row, unsigned limit)
+static float row_decoded_amax(const plumb_quantized *q, const plumb_blocks *b, size_t row)
 {
+    const plumb_format_info *format = plumb_format_get(q->format);
     const float *values = plumb_format_decode_table(q->format);
     const unsigned char *codes = (const unsigned char *)q->codes + row * q->ld;
-    const size_t across = (q->cols + PLUMB_BLOCK - 1) / PLUMB_BLOCK,
-                 band = row / PLUMB_BLOCK;
-    const bool by_column = q->grain == PLUMB_GRAIN_1X128 && q->along_rows;
-    const size_t step = by_column ? 1 : PLUMB_BLOCK;
-    const float *d = by_column                       ? q->d + band * q->cols
-                     : q->grain == PLUMB_GRAIN_1X128 ? q->d + row * across
-                                                     : q->d + band * across;
+    const float *d = q->d + row / b->height * b->across;
+    const float second = q->grain == PLUMB_GRAIN_NVFP4 ? q->d_tensor : 1;
     float amax = 0;
 
-    for (size_t col = 0; col < q->cols; col += step) {
-        const size_t n = q->cols - col < step ? q->cols - col : step;
-        const float x = values[largest_code(codes + col, n, limit)] * d[col / step];
+    for (size_t col = 0; col < q->cols; col += b->width) {
+        const size_t n = q->cols - col < b->width ? q->cols - col : b->width;
+        const float x =
+            values[largest_code(format, codes + col, n)] * d[col / b->width] * second;
 
         if (x > amax && isfinite(x))
             amax = x;
@@ -55,7 +55,7 @@ static float row_decoded_amax(const plumb_quantized *q, size_t row, unsigned lim
 
 static float decoded_amax(const plumb_quantized *q, const plumb_counts *counts)
 {
-    const unsigned limit = q->format == PLUMB_E4M3 ? 0x7e : 0x7b;
+    const plumb_blocks blocks = plumb_blocks_in(q);
     float amax = 0;
 
     if (q->d == NULL)
@@ -63,7 +63,7 @@ static float decoded_amax(const plumb_quantized *q, const plumb_counts *counts)
     if (q->grain == PLUMB_GRAIN_TENSOR)
         return counts->code_amax == 0 ? 0 : counts->code_amax * q->d[0];
     for (size_t row = 0; row < q->rows; row++) {
-        const float of_row = row_decoded_amax(q, row, limit);
+        const float of_row = row_decoded_amax(q, &blocks, row);
 
         amax = of_row > amax ? of_row : amax;
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "quant/spec.h"
+
 /* --- names ---------------------------------------------------------------------------- */
 
 static void operand_site(const plumb_shape *shape, size_t index, site *s)
@@ -44,9 +46,15 @@ static plumb_status check_spec(const site_table *t, size_t index, const plumb_sp
     const site *s = &t->at[index];
     char text[PLUMB_SPEC_TEXT];
 
-    if (index < t->operands || spec->format == PLUMB_FP32 || spec->format == PLUMB_BF16)
-        return PLUMB_OK;
     plumb_spec_print(spec, text);
+    if (spec->rounding == PLUMB_ROUND_STOCHASTIC)
+        return plumb_fail(
+            why, PLUMB_UNSUPPORTED,
+            "site %s cannot use %s: stochastic rounding needs a seed for each "
+            "site and step, which this trainer does not give",
+            s->name, text);
+    if (index < t->operands || !plumb_spec_is_scaled(spec))
+        return PLUMB_OK;
     if (spec->rule == PLUMB_SCALE_DELAYED)
         return plumb_fail(why, PLUMB_UNSUPPORTED,
                           "site %s cannot use %s: only operands of products have delayed "
@@ -215,7 +223,6 @@ enum { OFFERED = sizeof offered / sizeof offered[0] };
 
 static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
 {
-    const bool eight_bits = own->format == PLUMB_E4M3 || own->format == PLUMB_E5M2;
     const char *format = plumb_format_get(own->format)->name;
     char text[PLUMB_SPEC_TEXT];
 
@@ -224,7 +231,7 @@ static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
         if (d->uses[d->use_count] != NULL)
             d->use_count++;
     }
-    if (!eight_bits)
+    if (!plumb_spec_is_scaled(own))
         return;
     plumb_print(text, sizeof text, "%s:current", format);
     add_use(d, own, text);

@@ -117,6 +117,45 @@ static void block_samples(void)
     check_done("samples of block scales");
 }
 
+/* The grains in few bits: scales and largest values worked by hand. */
+static void small_formats(void)
+{
+    float x[64] = {0};
+    struct seen seen;
+    plumb_sample s = {0};
+
+    x[0] = -3, x[40] = 6, x[63] = 0.5f;
+    quantize(&seen, "e2m1:mx32", x, 1, 64, false); /* amax 3, 6: scales 2, 1 */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 6 && s.scale == 2 && s.headroom == 1,
+          "mx32: decoded %g, scale %g, headroom %g", (double)s.decoded_amax,
+          (double)s.scale, (double)s.headroom);
+    seen.d[0] *= 64; /* -3 lies in a code whose sign is bit 3 */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 192, "mx32 stale: decoded %g", (double)s.decoded_amax);
+    quantize(&seen, "e3m2:row:static=1", x, 32, 2, true);
+    seen.d[0] = 10, seen.d[1] = 1; /* column 0 has -3 and 6, column 1 has 0.5 */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 60, "row along rows: decoded %g", (double)s.decoded_amax);
+    seen.d[0] = 1, seen.d[1] = 100;
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 50, "row along rows: decoded %g", (double)s.decoded_amax);
+    quantize(&seen, "e4m3fnuz:tensor:static=1", x, 1, 64, false);
+    seen.codes[1] = 0x80; /* NaN */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(s.decoded_amax == 6 && s.headroom == 40, "fnuz: decoded %g, headroom %g",
+          (double)s.decoded_amax, (double)s.headroom);
+    quantize(&seen, "e2m1:nvfp4", x, 1, 64, false); /* S = 448; b = 224, 448 */
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(fabsf(s.decoded_amax - 6) < 1e-5f && isinf(s.scale),
+          "nvfp4: decoded %g, scale %g", (double)s.decoded_amax, (double)s.scale);
+    seen.q.d_tensor *= 2;
+    plumb_sample_fill(&s, &seen.q, &seen.counts);
+    CHECK(fabsf(s.decoded_amax - 12) < 1e-5f, "nvfp4 stale: decoded %g",
+          (double)s.decoded_amax);
+    check_done("samples of small formats");
+}
+
 static void joining(void)
 {
     plumb_sample a = {3, 4, 2, 10, 9, 0.5f, 100, 1, 2, 3, 4};
@@ -183,6 +222,7 @@ int main(void)
     headroom();
     samples();
     block_samples();
+    small_formats();
     joining();
     deviations();
     return check_exit();

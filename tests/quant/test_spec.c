@@ -16,7 +16,8 @@ static bool same_fields(const plumb_spec *a, const plumb_spec *b)
            a->static_scale == b->static_scale && a->history == b->history &&
            a->margin == b->margin && a->most_recent == b->most_recent &&
            a->saturate == b->saturate && a->power_of_two == b->power_of_two &&
-           a->divide == b->divide && a->amax_floor == b->amax_floor;
+           a->divide == b->divide && a->amax_floor == b->amax_floor && a->mx == b->mx &&
+           a->rounding == b->rounding && a->dither == b->dither;
 }
 
 static void there_and_back(const char *text)
@@ -39,10 +40,38 @@ static void there_and_back(const char *text)
     CHECK(strcmp(printed, twice) == 0, "\"%s\" is printed as \"%s\" too", printed, twice);
 }
 
-/* Each digit of `choice` picks an alternative; the empty one leaves the attribute out. */
+enum { MOST = 10 };
+
+/* Each digit of `choice` picks an alternative; the empty one leaves the attribute out.  Returns
+ * how many were accepted.
+ */
+static int try_all(const char *const parts[][MOST], const int *sizes, int count)
+{
+    int total = 1, legal = 0;
+
+    for (int p = 0; p < count; p++)
+        total *= sizes[p];
+    for (int choice = 0; choice < total; choice++) {
+        char text[4 * PLUMB_SPEC_TEXT] = "";
+        plumb_spec spec = {.margin = 77};
+        const plumb_spec before = spec;
+
+        for (int p = 0, left = choice; p < count; left /= sizes[p++])
+            strcat(text, parts[p][left % sizes[p]]);
+        if (plumb_spec_parse(text, NULL, &spec, NULL) == PLUMB_OK) {
+            there_and_back(text);
+            legal++;
+        } else {
+            CHECK(memcmp(&spec, &before, sizeof spec) == 0,
+                  "\"%s\" was refused, yet written", text);
+        }
+    }
+    return legal;
+}
+
 static void combinations(void)
 {
-    static const char *const parts[][5] = {
+    static const char *const scales[][MOST] = {
         {"e4m3", "e5m2"},
         {"", ":tensor", ":1x128", ":128x128"},
         {"", ":none", ":static=0.0123456789", ":current", ":delayed"},
@@ -54,30 +83,29 @@ static void combinations(void)
         {"", ":divide", ":multiply"},
         {"", ":floor=1e-12", ":floor=1.17549435e-38"},
     };
-    static const int sizes[] = {2, 4, 5, 3, 2, 3, 3, 3, 3, 3};
-    enum { PARTS = sizeof sizes / sizeof *sizes };
-    int total = 1, legal = 0;
+    static const int scale_sizes[] = {2, 4, 5, 3, 2, 3, 3, 3, 3, 3};
+    static const char *const formats[][MOST] = {
+        {"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m2", "e2m3", "e2m1"},
+        {"", ":row", ":mx32", ":nvfp4", ":128x128"},
+        {"", ":none", ":current", ":delayed"},
+        {"", ":mx-floor", ":mx-ceil", ":mx-even", ":mx-rceil"},
+        {"", ":rne", ":toward-zero", ":stochastic", ":stochastic8", ":stochastic8-centred"},
+        {"", ":pow2", ":divide", ":margin=1", ":floor=1"},
+        {"", ":overflow"},
+    };
+    static const int format_sizes[] = {7, 5, 4, 5, 6, 5, 2};
+    const int scaled = try_all(scales, scale_sizes, 10),
+              wide = try_all(formats, format_sizes, 7);
 
-    for (int p = 0; p < PARTS; p++)
-        total *= sizes[p];
-    for (int choice = 0; choice < total; choice++) {
-        char text[4 * PLUMB_SPEC_TEXT] = "";
-        plumb_spec spec = {.margin = 77};
-        const plumb_spec before = spec;
-
-        for (int p = 0, left = choice; p < PARTS; left /= sizes[p++])
-            strcat(text, parts[p][left % sizes[p]]);
-        if (plumb_spec_parse(text, NULL, &spec, NULL) == PLUMB_OK) {
-            there_and_back(text);
-            legal++;
-        } else {
-            CHECK(memcmp(&spec, &before, sizeof spec) == 0,
-                  "\"%s\" was refused, yet written", text);
-        }
-    }
-    CHECK(legal > 5000, "only %d combinations were accepted", legal);
+    CHECK(scaled > 5000, "only %d combinations of scale attributes were accepted", scaled);
+    CHECK(wide > 5000, "only %d combinations of formats were accepted", wide);
     there_and_back("fp32");
+    there_and_back("tf32");
     there_and_back("bf16");
+    there_and_back("fp16");
+    /* Nothing canonical is longer. */
+    there_and_back("e5m2fnuz:tensor:delayed:history=1024:margin=32:recent:overflow:pow2:"
+                   "floor=1.17549435e-38:stochastic8-centred");
     check_done("every combination there and back");
 }
 
@@ -96,7 +124,8 @@ static void meaning(void)
                               .rule = PLUMB_SCALE_CURRENT,
                               .static_scale = 1,
                               .history = 16,
-                              .saturate = true};
+                              .saturate = true,
+                              .mx = PLUMB_MX_RCEIL};
     plumb_spec want = plain;
     plumb_spec own = {.format = PLUMB_E4M3,
                       .rule = PLUMB_SCALE_DELAYED,
@@ -104,7 +133,8 @@ static void meaning(void)
                       .margin = 2,
                       .most_recent = true,
                       .power_of_two = true,
-                      .static_scale = 1};
+                      .static_scale = 1,
+                      .mx = PLUMB_MX_RCEIL};
 
     expect("e4m3", NULL, plain);
     want.rule = PLUMB_SCALE_STATIC;
@@ -142,6 +172,76 @@ static void meaning(void)
     check_done("defaults and inheritance");
 }
 
+/* The grains and roundings of their own. */
+static void meaning_of_micro_scales(void)
+{
+    const plumb_spec mx = {.format = PLUMB_E2M3,
+                           .grain = PLUMB_GRAIN_MX32,
+                           .rule = PLUMB_SCALE_CURRENT,
+                           .static_scale = 1,
+                           .history = 16,
+                           .saturate = true,
+                           .mx = PLUMB_MX_FLOOR};
+    plumb_spec nv = mx, want = mx, own;
+
+    expect("e2m3:mx32:mx-floor", NULL, mx);
+    nv.format = PLUMB_E2M1;
+    nv.grain = PLUMB_GRAIN_NVFP4;
+    nv.mx = PLUMB_MX_RCEIL;
+    nv.rounding = PLUMB_ROUND_STOCHASTIC;
+    nv.dither = PLUMB_DITHER_8;
+    expect("e2m1:nvfp4:stochastic8", NULL, nv);
+    /* What is inherited and means nothing is forgotten. */
+    want.format = PLUMB_E4M3;
+    expect("e4m3", &mx, want);
+    want.grain = PLUMB_GRAIN_ROW;
+    want.mx = PLUMB_MX_RCEIL;
+    want.rounding = PLUMB_ROUND_TOWARD_ZERO;
+    expect("e4m3:row:toward-zero", &mx, want);
+    want = nv;
+    want.format = PLUMB_E4M3;
+    want.grain = PLUMB_GRAIN_TENSOR;
+    expect("e4m3", &nv, want);
+    want.rounding = PLUMB_ROUND_NEAREST_EVEN;
+    want.dither = PLUMB_DITHER_32;
+    expect("e4m3:rne", &nv, want);
+    own = want;
+    own.margin = 3;
+    own.power_of_two = own.divide = true;
+    own.amax_floor = 1;
+    want.grain = PLUMB_GRAIN_MX32;
+    expect("e4m3:mx32", &own, want);
+    expect("bf16", &mx, (plumb_spec){.format = PLUMB_BF16, .static_scale = 1});
+    check_done("mx32, nvfp4 and roundings");
+}
+
+/* What earlier runs wrote must read as it was written. */
+static void texts_of_presets(void)
+{
+    static const char *const texts[][2] = {
+        {"bf16", "bf16"},
+        {"e4m3:128x128:current:divide:floor=1e-4",
+         "e4m3:128x128:current:divide:floor=0.0001"},
+        {"e4m3:1x128:current:divide:floor=1e-12", "e4m3:1x128:current:divide:floor=1e-12"},
+        {"e4m3:1x128:current:divide:floor=1e-4", "e4m3:1x128:current:divide:floor=0.0001"},
+        {"e4m3:tensor:current", "e4m3:tensor:current"},
+        {"e4m3:tensor:delayed:history=1024:max", "e4m3:tensor:delayed:history=1024"},
+        {"e5m2:tensor:current", "e5m2:tensor:current"},
+        {"e5m2:tensor:delayed:history=1024:max", "e5m2:tensor:delayed:history=1024"},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[PLUMB_SPEC_TEXT];
+        plumb_spec spec = {0};
+
+        CHECK(plumb_spec_parse(texts[i][0], NULL, &spec, NULL) == PLUMB_OK, "%s",
+              texts[i][0]);
+        plumb_spec_print(&spec, text);
+        CHECK(strcmp(text, texts[i][1]) == 0, "%s is printed as %s", texts[i][0], text);
+    }
+    check_done("texts of presets");
+}
+
 static void canonical_text(void)
 {
     plumb_spec spec = {.format = PLUMB_BF16, .margin = 3};
@@ -166,6 +266,17 @@ static void canonical_text(void)
     plumb_spec_print(&spec, text);
     CHECK(strcmp(text, "e4m3:1x128:current:divide:floor=0.0001") == 0, "printed as %s",
           text);
+    spec = (plumb_spec){.format = PLUMB_E3M2,
+                        .grain = PLUMB_GRAIN_MX32,
+                        .rule = PLUMB_SCALE_CURRENT,
+                        .saturate = true,
+                        .margin = 4,
+                        .mx = PLUMB_MX_EVEN,
+                        .rounding = PLUMB_ROUND_STOCHASTIC,
+                        .dither = PLUMB_DITHER_8_CENTRED};
+    plumb_spec_print(&spec, text);
+    CHECK(strcmp(text, "e3m2:mx32:current:mx-even:stochastic8-centred") == 0,
+          "printed as %s", text);
     spec.format = (plumb_format)99;
     plumb_spec_print(&spec, text);
     CHECK(text[0] != 0, "an unknown format is printed as nothing");
@@ -192,6 +303,23 @@ static void equality(void)
     b = a;
     b.divide = true;
     CHECK(!plumb_spec_equal(&a, &b), "divide was not compared");
+    b = a;
+    b.mx = PLUMB_MX_EVEN;
+    b.dither = PLUMB_DITHER_8;
+    CHECK(plumb_spec_equal(&a, &b), "what neither grain nor rounding uses was compared");
+    b.rounding = PLUMB_ROUND_STOCHASTIC;
+    CHECK(!plumb_spec_equal(&a, &b), "rounding was not compared");
+    plumb_spec c = b;
+    c.dither = PLUMB_DITHER_32;
+    CHECK(!plumb_spec_equal(&b, &c), "dither was not compared");
+    b = c = a;
+    b.grain = c.grain = PLUMB_GRAIN_MX32;
+    c.mx = PLUMB_MX_EVEN;
+    CHECK(!plumb_spec_equal(&b, &c), "the rounding of mx32 was not compared");
+    c.mx = b.mx;
+    c.margin = 3;
+    c.power_of_two = c.divide = true;
+    CHECK(plumb_spec_equal(&b, &c), "fields that mx32 does not use were compared");
     b.format = PLUMB_BF16;
     CHECK(plumb_spec_equal(&b, &(plumb_spec){.format = PLUMB_BF16}), "bf16 is bf16");
     check_done("equality");
@@ -241,6 +369,35 @@ static const char *const bad[] = {
     "e4m3 ",
     " e4m3",
     "e4m3:static=1234567890123456",
+    "e8m0",
+    "ue4m3",
+    "ue4m3:row",
+    "fp16:row",
+    "tf32:current",
+    "e4m3:nvfp4",
+    "e2m1:nvfp4:none",
+    "e2m1:nvfp4:static=2",
+    "e2m1:nvfp4:delayed",
+    "e4m3:mx32:none",
+    "e4m3:mx32:delayed",
+    "e4m3:mx32:static=2",
+    "e4m3:mx32:pow2",
+    "e4m3:mx32:divide",
+    "e4m3:mx32:margin=1",
+    "e4m3:mx32:floor=1",
+    "e2m1:nvfp4:pow2",
+    "e4m3:row:delayed",
+    "e4m3:mx-floor",
+    "e4m3:1x128:mx-even",
+    "e2m1:nvfp4:mx-ceil",
+    "e4m3:mx32:row",
+    "e4m3:mx32:mx-ceil:mx-rceil",
+    "e4m3:rne:stochastic",
+    "e4m3:stochastic:stochastic8",
+    "e4m3:stochastic16",
+    "e4m3:mx",
+    "e4m3:mx64",
+    "e4m3:floor",
 };
 
 static void refusals(void)
@@ -340,6 +497,8 @@ int main(void)
 {
     combinations();
     meaning();
+    meaning_of_micro_scales();
+    texts_of_presets();
     canonical_text();
     equality();
     refusals();
