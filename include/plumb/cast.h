@@ -20,17 +20,24 @@ extern "C" {
  * so one block can follow a tensor over many calls.  Zero it before first use.
  */
 typedef struct plumb_counts {
-    uint64_t total;     /* elements */
-    uint64_t saturated; /* finite, but past the largest finite value after rounding
-                           (whatever became of them: largest, infinity or NaN) */
-    uint64_t clipped;   /* finite, and |x * scale| above the largest finite value before
-                           rounding: clipped by the scale (E4M3: 448 < |v|, of which those
-                           below 464 round back and are not saturated) */
-    uint64_t flushed;   /* not zero, but rounded to zero */
+    uint64_t total; /* elements */
+
+    /* Finite, but past the largest finite value after rounding, or below what a format
+     * without sign has; whatever became of them: largest, infinity or NaN.
+     */
+    uint64_t saturated;
+
+    /* Finite, and |x * scale| above the largest finite value before rounding, or below as
+     * above: clipped by the scale.  (E4M3: above 448; up to 464 they round back and are not
+     * saturated.)
+     */
+    uint64_t clipped;
+
+    uint64_t flushed;   /* not zero, but rounded to zero; never of e8m0, never saturated */
     uint64_t zero;      /* zero in the source (so never counted as flushed) */
     uint64_t nonfinite; /* infinity or NaN in the source, before the scale */
     float amax;         /* largest |x| before the scale; NaN is ignored, infinity is not
-                           (TransformerEngine's rule; see recipes 1.3) */
+                           (TransformerEngine's rule) */
     float code_amax; /* largest finite |value| of the codes stored, before decoding scale */
 } plumb_counts;
 
@@ -42,11 +49,17 @@ void plumb_counts_add(plumb_counts *into, const plumb_counts *counts);
  * i in lane i mod 16, joined as in plumb/reduce.h) and in the order of the calls.
  */
 typedef struct plumb_spectrum {
-    uint64_t exponent[256]; /* elements by exponent field of the fp32 source: [e] holds
-                               2^(e-127) <= |x| < 2^(e-126); [0] zeros and subnormals; [255]
-                               infinities and NaNs */
+    /* Elements by exponent field of the fp32 source: [e] holds 2^(e-127) <= |x| < 2^(e-126),
+     * [0] zeros and subnormals, [255] infinities and NaNs.
+     */
+    uint64_t exponent[256];
+
     double signal; /* sum of x^2 over finite x */
-    double error;  /* sum of (x - value(code) * decode)^2 where x and value are finite */
+
+    /* Sum of (x - value(code) * decode)^2 where all three are finite: the product exact, the
+     * difference and its square in fp64.
+     */
+    double error;
 } plumb_spectrum;
 
 /* into += spectrum. */
@@ -59,49 +72,79 @@ typedef enum plumb_rounding {
 } plumb_rounding;
 
 /* How many random bits decide a stochastic rounding.  f is the distance from the neighbour
- * nearer to zero in steps, r a uniform integer of that many bits.
+ * nearer to zero in steps, r an integer of that many bits: the element's word of Philox, or its
+ * high byte.
  */
 typedef enum plumb_dither {
-    PLUMB_DITHER_32 = 0, /* up if r < floor(f 2^32): probability f, short by less than 2^-32 */
-    PLUMB_DITHER_8,      /* up if f + r/256 >= 1: TransformerEngine's e2m1 emulation (recipes 1.6):
-                            probability floor(256 f)/256, toward zero by 1/512 step on average */
-    PLUMB_DITHER_8_CENTRED, /* up if f + (r + 1/2)/256 >= 1: the same bits without that bias */
+    /* Up if r < floor(f 2^32): probability f, short by less than 2^-32. */
+    PLUMB_DITHER_32 = 0,
+
+    /* Up if f + r/256 >= 1: TransformerEngine's emulation of e2m1 (stochastic_round_fp4_e2m1).
+     * Probability floor(256 f)/256: toward zero by 1/512 step on average.
+     */
+    PLUMB_DITHER_8,
+
+    /* Up if f + (r + 1/2)/256 >= 1: the same bits without that bias. */
+    PLUMB_DITHER_8_CENTRED,
 } plumb_dither;
 
 /* How to cast.  Fields after `scale` may be left zero. */
 typedef struct plumb_cast {
     plumb_format format;
-    bool saturate; /* past the largest finite value: to it; else to infinity, or NaN where the
-                      format has none, or the largest where it has neither.  Infinities in
-                      the source likewise. */
-    bool divide;   /* x / scale instead of x * scale */
-    float scale;   /* must be 1 for fp32, tf32, bf16 and fp16 */
-    float decode;  /* what a code will be multiplied with; only for plumb_spectrum.error; 0
-                      stands for 1 / scale (or scale with divide) */
+
+    /* Past the largest finite value: to it; else to infinity, or NaN where the format has none,
+     * or the largest where it has neither.  Infinities in the source likewise.
+     */
+    bool saturate;
+
+    bool divide; /* x / scale instead of x * scale */
+    float scale; /* must be 1 for fp32, tf32, bf16 and fp16 */
+
+    /* What a code will be multiplied with, for plumb_spectrum.error alone.  0 stands for
+     * 1 / scale, divided in fp32 (with divide: for scale).
+     */
+    float decode;
+
     plumb_rounding rounding;
-    plumb_dither dither;   /* STOCHASTIC */
-    uint64_t seed, stream; /* STOCHASTIC: as in plumb/random.h; a stream names site and step
-                              (plumb_random_stream_at) */
-    uint64_t first; /* STOCHASTIC: element i uses word (first + i) mod 4 of block
-                       (first + i) / 4, so pieces of a tensor get the bits of the whole */
+
+    /* Of a stochastic rounding: how, and with which bits.  Seed and stream are those of
+     * plumb/random.h; a stream names site and step (plumb_random_stream_at).  Element i uses
+     * word (first + i) mod 4 of block (first + i) / 4, so pieces of a tensor get the bits of
+     * the whole.
+     */
+    plumb_dither dither;
+    uint64_t seed, stream;
+    uint64_t first;
 } plumb_cast;
 
 /* codes[i] = round(x[i] * scale), subnormals kept.
  *
  * Two roundings by contract: the product to fp32 (nearest), then to the format as `rounding`
- * says.  codes holds n elements of format_info.bytes each, and must not overlap x.  NaN becomes
- * the format's nan_code, one pattern without sign, or, where the format has none (e3m2, e2m3,
- * e2m1), its largest value (NVIDIA cvt...satfinite).  -0 stays -0 where the format has it.
- * counts may be NULL.  Any scale is allowed for the 8-bit formats and below: a run
- * that fails may come to zero, infinity or NaN.  A product that is NaN becomes the NaN code
- * and is counted as zero or nonfinite if its source was, else nowhere but in total.
+ * says.  codes holds n elements of format_info.bytes each, and must not overlap x.  A tf32 code
+ * is stored as the fp32 of the same value.  counts may be NULL.  Any scale is allowed for the
+ * formats of at most 8 bits: a run that fails may come to zero, infinity or NaN.  A product that
+ * is NaN becomes the NaN code and is counted as zero or nonfinite if its source was, else nowhere
+ * but in total.
  *
- * Toward zero: a finite value never becomes more than the largest, whatever saturate says; only
- * infinities obey it.  Stochastic: saturation is decided after rounding, and nothing that was
- * at most `largest` exceeds it.
+ * NaN becomes the format's nan_code, one pattern without sign, or, where the format has none
+ * (e3m2, e2m3, e2m1), +largest (NVIDIA cvt...satfinite).  Nothing else does, but what is out of
+ * range of a format with NaN and without infinity.  -0 stays -0 where the format has it; the
+ * fnuz formats have +0 alone, and every negative value that rounds to zero becomes it.
  *
- * PLUMB_BAD_FORMAT if format is out of range, PLUMB_BAD_ARGUMENT if scale is not
- * allowed; nothing is written then.
+ * The order is: round as if exponents had no end, then look whether the result is in range.
+ * So E4M3 takes up to 464 (a tie) for 448, and a stochastic rounding of 460 comes out as 448, or
+ * with probability 3/8 as what is past it.  What is at most `largest` never exceeds it.  Toward
+ * zero, no finite value leaves the range: it becomes the largest whatever saturate says, which
+ * only infinities obey (a product that overflows fp32 is one).
+ *
+ * Formats without sign: below their least value lies everything negative that does not round
+ * to zero, and for e8m0, which has no zero, also zero.  It becomes code 0 with saturate and
+ * toward zero, else NaN.  Positive values below 2^-127 become code 0 of e8m0, which is 2^-127.
+ * The ties of e8m0 are at 1.5 times a power of two and go to the even code.  (Block scales have
+ * rules of their own: plumb_mx_scale.)
+ *
+ * PLUMB_BAD_FORMAT if format is out of range, PLUMB_BAD_ARGUMENT if scale, rounding or dither
+ * is not allowed; nothing is written then.
  */
 plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, void *codes,
                                plumb_counts *counts);
