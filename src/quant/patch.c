@@ -77,12 +77,8 @@ static void encode(plumb_copy *copy, plumb_block_scale scale, uint64_t first,
 
     how.divide = scale.divide;
     how.scale = scale.factor;
-    how.first = first;
-    if (format == PLUMB_FP32 && copy->spectrum == NULL) {
-        plumb_cast_encode(&how, x, n, codes, &copy->counts);
-        return;
-    }
     how.decode = decode_of(copy, scale.d);
+    how.first = first;
     plumb_cast_encode_measured(&how, format, x, n, codes, &copy->counts, copy->spectrum);
 }
 
@@ -248,31 +244,4 @@ void plumb_copy_end(const plumb_copy *copy)
 
     for (size_t i = 0; copy->d != NULL && (copy->early || empty) && i < scales; i++)
         copy->d[i] = choose_scale(copy, empty ? 0 : copy->d[i]).d;
-}
-
-/* Until the kernels have them. */
-__attribute__((weak)) float plumb_cast_amax_bf16(const uint16_t *x, size_t n)
-{
-    float amax = 0;
-
-    for (size_t i = 0; i < n; i++)
-        amax = larger(amax, fabsf(value_of_bf16(x[i])));
-    return amax;
-}
-
-__attribute__((weak)) plumb_status
-plumb_cast_encode_measured(const plumb_cast *how, plumb_format source, const void *x,
-                           size_t n, void *codes, plumb_counts *counts,
-                           plumb_spectrum *spectrum)
-{
-    const size_t each = (size_t)plumb_format_get(how->format)->bytes;
-    (void)spectrum;
-
-    for (size_t i = 0; i < n; i++) {
-        const float value = source == PLUMB_FP32 ? ((const float *)x)[i]
-                                                 : value_of_bf16(((const uint16_t *)x)[i]);
-
-        plumb_cast_encode(how, &value, 1, (unsigned char *)codes + i * each, counts);
-    }
-    return PLUMB_OK;
 }

@@ -352,7 +352,7 @@ static inline void oracle_count(oracle_tally *t, const oracle_format *f, float x
         t->counts.code_amax = (float)fabs(oracle_value(f, code));
     if (isfinite(x))
         t->signal += (long double)x * (long double)x;
-    if (isfinite(x) && oracle_finite(f, code)) {
+    if (isfinite(x) && oracle_finite(f, code) && isfinite(decode)) {
         const long double miss =
             (long double)x - (long double)oracle_value(f, code) * (long double)decode;
 
