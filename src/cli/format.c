@@ -99,18 +99,15 @@ static void print_special(const format_facts *facts)
 
 static void print_borders(const format_facts *facts)
 {
-    char largest[FORMAT_NUMBER], past[FORMAT_NUMBER], under[FORMAT_NUMBER];
-    char half[FORMAT_NUMBER];
+    char past[FORMAT_NUMBER], under[FORMAT_NUMBER], half[FORMAT_NUMBER];
 
     if (!facts->has_borders)
         return;
-    format_decimal(facts->info->largest, largest);
     format_decimal(facts->past, past);
     format_decimal(facts->under, under);
     format_binary(facts->info->least / 2, half);
-    printf("upper border    %.9g, a tie, %s; past it: saturated %s, else %s\n",
-           facts->border, facts->border_in ? "rounds to the largest" : "is past it",
-           largest, past);
+    printf("upper border    %.6g, a tie, rounds %s the largest if saturating, else %s\n",
+           facts->border, facts->border_in ? "down; past it" : "up; from it on", past);
     printf("lower border    %s, a tie, rounds to %s\n", half, under);
 }
 

@@ -95,9 +95,12 @@ static void round_stochastic(const format_facts *facts, rounded *number)
                 .code;
         high = (double)plumb_format_value(facts->format, code + (1u << facts->shift));
     }
-    const double up = size >= high ? 1 : (size - low) / (high - low);
+    /* 32 random bits decide (PLUMB_DITHER_32). */
+    const double up =
+        size >= high ? 1 : floor((size - low) / (high - low) * 0x1p32) * 0x1p-32;
 
-    number->outcomes[number->count++] = land_on(facts, number->x, high, up);
+    if (up > 0)
+        number->outcomes[number->count++] = land_on(facts, number->x, high, up);
     if (up < 1)
         number->outcomes[number->count++] = land_on(facts, number->x, low, 1 - up);
 }
