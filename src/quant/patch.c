@@ -73,13 +73,13 @@ static float decode_of(const plumb_copy *copy, float d)
 static void encode(plumb_copy *copy, plumb_block_scale scale, uint64_t first,
                    plumb_format format, const void *x, size_t n, void *codes)
 {
-    plumb_cast how = copy->how;
+    plumb_cast *how = &copy->how;
 
-    how.divide = scale.divide;
-    how.scale = scale.factor;
-    how.decode = decode_of(copy, scale.d);
-    how.first = first;
-    plumb_cast_encode_measured(&how, format, x, n, codes, &copy->counts, copy->spectrum);
+    how->divide = scale.divide;
+    how->scale = scale.factor;
+    how->decode = decode_of(copy, scale.d);
+    how->first = first;
+    plumb_cast_encode_measured(how, format, x, n, codes, &copy->counts, copy->spectrum);
 }
 
 /* --- blocks that hold pieces of rows ------------------------------------------------------ */
