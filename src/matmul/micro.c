@@ -30,12 +30,6 @@ plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
                           const plumb_operand *b, float *c, size_t ldc, bool accumulate,
                           plumb_tile tile, void *workspace, plumb_error *why)
 {
-    char text[PLUMB_ACCUMULATOR_TEXT];
-
-    if (how != NULL &&
-        (how->kind != PLUMB_SUM_FP32 || how->promote128 || how->output != PLUMB_FP32)) {
-        plumb_accumulator_print(how, text);
-        return plumb_fail(why, PLUMB_UNSUPPORTED, "no product with accumulator %s", text);
-    }
-    return plumb_matmul_with(best_micro(), a, b, c, ldc, accumulate, tile, workspace, why);
+    return plumb_matmul_with(best_micro(), how, a, b, c, ldc, accumulate, tile, workspace,
+                             why);
 }

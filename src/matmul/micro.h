@@ -54,11 +54,13 @@ typedef struct plumb_micro {
 extern const plumb_micro plumb_micros[];
 extern const size_t plumb_micro_count;
 
-/* plumb_matmul with a chosen micro-kernel, which this CPU must have. */
-plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_operand *a,
-                               const plumb_operand *b, float *c, size_t ldc,
-                               bool accumulate, plumb_tile tile, void *workspace,
-                               plumb_error *why);
+/* plumb_matmul with a chosen micro-kernel, which this CPU must have.  (Only the canonical
+ * accumulator has any.)
+ */
+plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_accumulator *how,
+                               const plumb_operand *a, const plumb_operand *b, float *c,
+                               size_t ldc, bool accumulate, plumb_tile tile,
+                               void *workspace, plumb_error *why);
 
 plumb_micro_unpack plumb_micro_copy_ref, plumb_micro_turn_ref;
 plumb_micro_run plumb_micro_run_ref;

@@ -121,9 +121,10 @@ static float decode(plumb_format format, const float *table, const void *codes, 
         return table[((const uint8_t *)codes)[i]];
     if (format == PLUMB_FP32) {
         x = ((const float *)codes)[i];
+    } else if (plumb_format_get(format)->bytes == 2) {
+        x = plumb_format_value(format, ((const uint16_t *)codes)[i]);
     } else {
-        const uint32_t bits = (uint32_t)((const uint16_t *)codes)[i] << 16;
-        memcpy(&x, &bits, sizeof x);
+        x = plumb_format_value(format, ((const uint32_t *)codes)[i]);
     }
     return flush(x);
 }

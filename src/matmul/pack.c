@@ -2,6 +2,7 @@
  * scale belongs to which of its rows.  The decoding itself is the micro-kernel's.
  */
 #include "matmul/pack.h"
+#include "quant/grain.h"
 
 #include <string.h>
 
@@ -17,23 +18,39 @@ size_t plumb_operand_depth(const plumb_operand *operand)
     return operand->transposed ? operand->matrix->rows : operand->matrix->cols;
 }
 
-bool plumb_operand_blocked(const plumb_operand *operand)
+size_t plumb_operand_block(const plumb_operand *operand)
 {
-    return operand->matrix->d != NULL && operand->matrix->grain != PLUMB_GRAIN_TENSOR;
+    return operand->matrix->d != NULL ? plumb_grain_length(operand->matrix->grain) : 0;
 }
 
 static const void *code_at(const plumb_quantized *q, size_t row, size_t col)
 {
-    const size_t bytes = (size_t)plumb_format_get(q->format)->bits / 8;
+    const size_t bytes = (size_t)plumb_format_get(q->format)->bytes;
 
     return (const unsigned char *)q->codes + (row * q->ld + col) * bytes;
 }
 
-/* Codes of the element (outer, k) of an operand. */
-static const void *element(const plumb_operand *operand, size_t outer, size_t k)
+const void *plumb_operand_element(const plumb_operand *operand, size_t outer, size_t k)
 {
     return operand->transposed ? code_at(operand->matrix, k, outer)
                                : code_at(operand->matrix, outer, k);
+}
+
+/* The micro-kernels decode what training uses; the reference decodes everything. */
+static bool is_common(plumb_format format)
+{
+    return format == PLUMB_FP32 || format == PLUMB_BF16 || format == PLUMB_E4M3 ||
+           format == PLUMB_E5M2;
+}
+
+static plumb_micro_unpack *copy_of(const plumb_micro *micro, plumb_format format)
+{
+    return is_common(format) ? micro->copy : plumb_micro_copy_ref;
+}
+
+static plumb_micro_unpack *turn_of(const plumb_micro *micro, plumb_format format)
+{
+    return is_common(format) ? micro->turn : plumb_micro_turn_ref;
 }
 
 void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
@@ -44,14 +61,15 @@ void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
         plumb_round_up(panel->k_count, PLUMB_MICRO_CHAIN) - panel->k_count;
 
     if (!operand->transposed)
-        micro->copy(q->format, element(operand, panel->outer, panel->k), q->ld,
-                    panel->outer_count, panel->k_count, rows, PLUMB_MICRO_LD);
+        copy_of(micro, q->format)(
+            q->format, plumb_operand_element(operand, panel->outer, panel->k), q->ld,
+            panel->outer_count, panel->k_count, rows, PLUMB_MICRO_LD);
     for (size_t k = 0; operand->transposed && k < panel->k_count; k += TURN) {
         const size_t left = panel->k_count - k;
 
-        micro->turn(q->format, element(operand, panel->outer, panel->k + k), q->ld,
-                    left < TURN ? left : TURN, panel->outer_count, rows + k,
-                    PLUMB_MICRO_LD);
+        turn_of(micro, q->format)(
+            q->format, plumb_operand_element(operand, panel->outer, panel->k + k), q->ld,
+            left < TURN ? left : TURN, panel->outer_count, rows + k, PLUMB_MICRO_LD);
     }
     for (size_t i = 0; padding > 0 && i < panel->outer_count; i++)
         memset(rows + i * PLUMB_MICRO_LD + panel->k_count, 0, padding * sizeof *rows);
@@ -65,13 +83,15 @@ static void pack_sliver(const plumb_micro *micro, const plumb_operand *operand,
         plumb_round_up(panel->k_count, PLUMB_MICRO_CHAIN) - panel->k_count;
 
     if (operand->transposed)
-        micro->copy(q->format, element(operand, outer, panel->k), q->ld, panel->k_count,
-                    count, sliver, micro->nr);
+        copy_of(micro, q->format)(q->format,
+                                  plumb_operand_element(operand, outer, panel->k), q->ld,
+                                  panel->k_count, count, sliver, micro->nr);
     for (size_t j = 0; !operand->transposed && j < count; j += TURN) {
         const size_t left = count - j;
 
-        micro->turn(q->format, element(operand, outer + j, panel->k), q->ld,
-                    left < TURN ? left : TURN, panel->k_count, sliver + j, micro->nr);
+        turn_of(micro, q->format)(
+            q->format, plumb_operand_element(operand, outer + j, panel->k), q->ld,
+            left < TURN ? left : TURN, panel->k_count, sliver + j, micro->nr);
     }
     memset(sliver + panel->k_count * micro->nr, 0, padding * micro->nr * sizeof *sliver);
 }
@@ -92,25 +112,55 @@ void plumb_pack_slivers(const plumb_micro *micro, const plumb_operand *operand,
 /* Decode scale of the stored element (row, col). */
 static float scale_at(const plumb_quantized *q, size_t row, size_t col)
 {
-    const size_t across = (q->cols + PLUMB_BLOCK - 1) / PLUMB_BLOCK;
+    const plumb_blocks blocks = plumb_blocks_in(q);
 
     if (q->d == NULL)
         return 1;
-    if (q->grain == PLUMB_GRAIN_TENSOR)
-        return q->d[0];
-    if (q->grain == PLUMB_GRAIN_128X128)
-        return q->d[row / PLUMB_BLOCK * across + col / PLUMB_BLOCK];
-    if (q->along_rows)
-        return q->d[row / PLUMB_BLOCK * q->cols + col];
-    return q->d[row * across + col / PLUMB_BLOCK];
+    return q->d[row / blocks.height * blocks.across + col / blocks.width];
+}
+
+float plumb_operand_scale(const plumb_operand *operand, size_t outer, size_t k)
+{
+    return operand->transposed ? scale_at(operand->matrix, k, outer)
+                               : scale_at(operand->matrix, outer, k);
+}
+
+float plumb_operand_tensor_scale(const plumb_operand *operand)
+{
+    const plumb_quantized *q = operand->matrix;
+
+    return q->d != NULL && q->grain == PLUMB_GRAIN_NVFP4 ? q->d_tensor : 1;
 }
 
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d)
 {
-    for (size_t i = 0; i < panel->outer_count; i++) {
-        const size_t outer = panel->outer + i;
+    for (size_t i = 0; i < panel->outer_count; i++)
+        d[i] = plumb_operand_scale(operand, panel->outer + i, panel->k);
+}
 
-        d[i] = operand->transposed ? scale_at(operand->matrix, panel->k, outer)
-                                   : scale_at(operand->matrix, outer, panel->k);
-    }
+static bool is_mx_or_plain(const plumb_operand *operand)
+{
+    return operand->matrix->d == NULL || operand->matrix->grain == PLUMB_GRAIN_MX32;
+}
+
+plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,
+                               const plumb_operand *b)
+{
+    const plumb_unit *unit = plumb_unit_get(how->kind);
+    const size_t of_a = plumb_operand_block(a), of_b = plumb_operand_block(b);
+    size_t block = of_a == 0 || (of_b > 0 && of_b < of_a) ? of_b : of_a;
+    const bool scaled = a->matrix->d != NULL || b->matrix->d != NULL;
+    const bool tensor = (a->matrix->d != NULL && a->matrix->grain == PLUMB_GRAIN_NVFP4) ||
+                        (b->matrix->d != NULL && b->matrix->grain == PLUMB_GRAIN_NVFP4);
+    plumb_scaling s = {.block = block,
+                       .at_join = block > 0,
+                       .at_end = scaled && block == 0,
+                       .tensor = tensor};
+
+    if (unit != NULL && unit->block_scales && block > 0 && is_mx_or_plain(a) &&
+        is_mx_or_plain(b))
+        s = (plumb_scaling){.inside = true};
+    if (how->promote128 && s.block == 0)
+        s.block = PLUMB_BLOCK;
+    return s;
 }

@@ -18,8 +18,27 @@ typedef struct plumb_panel {
 size_t plumb_operand_outer(const plumb_operand *operand);
 size_t plumb_operand_depth(const plumb_operand *operand);
 
-/* True when the operand has its own scale for every 128 of K. */
-bool plumb_operand_blocked(const plumb_operand *operand);
+/* Length along K of the blocks that have a scale of their own; 0 without. */
+size_t plumb_operand_block(const plumb_operand *operand);
+
+/* The code of element (outer, k). */
+const void *plumb_operand_element(const plumb_operand *operand, size_t outer, size_t k);
+
+/* d of element (outer, k); 1 without.  d_tensor of an nvfp4 operand; 1 for others. */
+float plumb_operand_scale(const plumb_operand *operand, size_t outer, size_t k);
+float plumb_operand_tensor_scale(const plumb_operand *operand);
+
+/* Where the scales of a product enter: the rules of plumb/matmul.h. */
+typedef struct plumb_scaling {
+    size_t block; /* K of one partial sum; 0: all of it */
+    bool at_join; /* da * db when a block is joined (else 1) */
+    bool at_end;  /* da * db once, after all of K */
+    bool tensor;  /* then the tensor scales of nvfp4 */
+    bool inside;  /* MX scales are exponents in the unit */
+} plumb_scaling;
+
+plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,
+                               const plumb_operand *b);
 
 /* Rows of PLUMB_MICRO_LD floats, K contiguous. */
 void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,

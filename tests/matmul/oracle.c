@@ -106,65 +106,100 @@ static float add(float a, float b)
     return oracle_fma(a, 1.0f, b);
 }
 
-/* OFP8: sign, exponent, fraction; the top codes are special. */
-static float decode8(unsigned code, int fraction_bits, int bias, bool infinity)
-{
-    const unsigned magnitude = code & 0x7fu, fraction_mask = (1u << fraction_bits) - 1u;
-    const int exponent = (int)(magnitude >> fraction_bits);
-    const int fraction = (int)(magnitude & fraction_mask);
-    const float sign = code & 0x80u ? -1.0f : 1.0f;
+/* Formats from their definitions: exponent and fraction bits, bias, and which codes are special:
+ * 'i' as IEEE, 'n' NaN is all ones, 'z' NaN is the code of -0, '-' none.
+ */
+static const struct {
+    int exponent, fraction, bias;
+    char special;
+} formats[PLUMB_FORMAT_COUNT] = {
+    [PLUMB_FP32] = {8, 23, 127, 'i'},  [PLUMB_BF16] = {8, 7, 127, 'i'},
+    [PLUMB_E4M3] = {4, 3, 7, 'n'},     [PLUMB_E5M2] = {5, 2, 15, 'i'},
+    [PLUMB_FP16] = {5, 10, 15, 'i'},   [PLUMB_TF32] = {8, 10, 127, 'i'},
+    [PLUMB_E4M3FNUZ] = {4, 3, 8, 'z'}, [PLUMB_E5M2FNUZ] = {5, 2, 16, 'z'},
+    [PLUMB_E3M2] = {3, 2, 3, '-'},     [PLUMB_E2M3] = {2, 3, 1, '-'},
+    [PLUMB_E2M1] = {2, 1, 1, '-'},
+};
 
-    if (infinity && magnitude >= 0x7c)
-        return magnitude == 0x7c ? sign * INFINITY : NAN;
-    if (!infinity && magnitude == 0x7f)
+float oracle_value(plumb_format format, const void *codes, size_t at)
+{
+    const int e = formats[format].exponent, f = formats[format].fraction;
+    const int bytes = 1 + e + f > 16 ? 4 : 1 + e + f > 8 ? 2 : 1;
+    const char special = formats[format].special;
+    uint32_t code = bytes == 4   ? ((const uint32_t *)codes)[at]
+                    : bytes == 2 ? ((const uint16_t *)codes)[at]
+                                 : ((const uint8_t *)codes)[at];
+
+    if (format == PLUMB_TF32)
+        code >>= 13;
+    if (1 + e + f < 8 && code >> (1 + e + f) != 0)
         return NAN;
-    if (exponent == 0)
-        return sign * ldexpf((float)fraction, 1 - bias - fraction_bits);
-    return sign * ldexpf((float)(fraction + (1 << fraction_bits)),
-                         exponent - bias - fraction_bits);
+    const double sign = code >> (e + f) & 1 ? -1 : 1;
+    const uint32_t magnitude = code & ((1u << (e + f)) - 1u);
+    const int exponent = (int)(magnitude >> f);
+    const double fraction = ldexp((double)(magnitude & ((1u << f) - 1u)), -f);
+
+    if (special == 'i' && exponent == (1 << e) - 1)
+        return fraction == 0 ? (float)sign * INFINITY : NAN;
+    if ((special == 'n' && magnitude == (1u << (e + f)) - 1u) ||
+        (special == 'z' && magnitude == 0 && sign < 0))
+        return NAN;
+    return (float)(sign * ldexp((exponent > 0 ? 1 : 0) + fraction,
+                                (exponent > 0 ? exponent : 1) - formats[format].bias));
 }
 
-static float value(const plumb_quantized *q, size_t row, size_t col)
+int oracle_emin(plumb_format format)
 {
-    const size_t at = row * q->ld + col;
-
-    if (q->format == PLUMB_E4M3)
-        return decode8(((const uint8_t *)q->codes)[at], 3, 7, false);
-    if (q->format == PLUMB_E5M2)
-        return decode8(((const uint8_t *)q->codes)[at], 2, 15, true);
-    if (q->format == PLUMB_FP32)
-        return ((const float *)q->codes)[at];
-    const union {
-        uint32_t bits;
-        float x;
-    } wide = {(uint32_t)((const uint16_t *)q->codes)[at] << 16};
-    return wide.x;
+    return 1 - formats[format].bias;
 }
 
-static float at(const plumb_operand *o, size_t outer, size_t k)
+float oracle_at(const plumb_operand *o, size_t outer, size_t k)
 {
-    if (k >= (o->transposed ? o->matrix->rows : o->matrix->cols))
+    const plumb_quantized *q = o->matrix;
+
+    if (k >= (o->transposed ? q->rows : q->cols))
         return 0;
-    return o->transposed ? value(o->matrix, k, outer) : value(o->matrix, outer, k);
+    return oracle_value(q->format, q->codes,
+                        o->transposed ? k * q->ld + outer : outer * q->ld + k);
 }
 
-static float scale(const plumb_operand *o, size_t outer, size_t k)
+static size_t blocks(size_t n, size_t length)
+{
+    return (n + length - 1) / length;
+}
+
+size_t oracle_block(const plumb_operand *o)
+{
+    const plumb_grain grain = o->matrix->grain;
+
+    if (o->matrix->d == NULL || grain == PLUMB_GRAIN_TENSOR || grain == PLUMB_GRAIN_ROW)
+        return 0;
+    return grain == PLUMB_GRAIN_MX32 ? 32 : grain == PLUMB_GRAIN_NVFP4 ? 16 : 128;
+}
+
+float oracle_scale(const plumb_operand *o, size_t outer, size_t k)
 {
     const plumb_quantized *q = o->matrix;
     const size_t row = o->transposed ? k : outer, col = o->transposed ? outer : k;
+    const size_t length = oracle_block(o);
 
     if (q->d == NULL)
         return 1;
-    switch (q->grain) {
-    case PLUMB_GRAIN_TENSOR:
+    if (q->grain == PLUMB_GRAIN_TENSOR)
         return q->d[0];
-    case PLUMB_GRAIN_1X128:
-        return q->along_rows ? q->d[(row / 128) * q->cols + col]
-                             : q->d[row * ((q->cols + 127) / 128) + col / 128];
-    case PLUMB_GRAIN_128X128:
-        return q->d[(row / 128) * ((q->cols + 127) / 128) + col / 128];
-    }
-    return NAN;
+    if (q->grain == PLUMB_GRAIN_ROW)
+        return q->d[outer];
+    if (q->grain == PLUMB_GRAIN_128X128)
+        return q->d[(row / 128) * blocks(q->cols, 128) + col / 128];
+    return q->along_rows ? q->d[(row / length) * q->cols + col]
+                         : q->d[row * blocks(q->cols, length) + col / length];
+}
+
+float oracle_tensor_scale(const plumb_operand *o)
+{
+    return o->matrix->d != NULL && o->matrix->grain == PLUMB_GRAIN_NVFP4
+               ? o->matrix->d_tensor
+               : 1;
 }
 
 static float chains(const plumb_operand *a, const plumb_operand *b, size_t i, size_t j,
@@ -176,28 +211,42 @@ static float chains(const plumb_operand *a, const plumb_operand *b, size_t i, si
         float sum[2] = {0, 0};
 
         for (size_t p = 0; p < 32; p++)
-            sum[p % 2] = oracle_fma(at(a, i, k + p), at(b, j, k + p), sum[p % 2]);
+            sum[p % 2] = oracle_fma(k + p < end ? oracle_at(a, i, k + p) : 0,
+                                    k + p < end ? oracle_at(b, j, k + p) : 0, sum[p % 2]);
         c = add(c, add(sum[0], sum[1]));
     }
     return c;
 }
 
-float oracle_element(const plumb_operand *a, const plumb_operand *b, size_t i, size_t j)
+size_t oracle_joint(const plumb_operand *a, const plumb_operand *b)
+{
+    const size_t of_a = oracle_block(a), of_b = oracle_block(b);
+
+    return of_a == 0 ? of_b : of_b == 0 || of_a < of_b ? of_a : of_b;
+}
+
+float oracle_element(const plumb_operand *a, const plumb_operand *b, size_t i, size_t j,
+                     bool promote128)
 {
     const size_t depth = a->transposed ? a->matrix->rows : a->matrix->cols;
-    const bool scaled = a->matrix->d != NULL || b->matrix->d != NULL;
-    const bool blocked = (a->matrix->d != NULL && a->matrix->grain != PLUMB_GRAIN_TENSOR) ||
-                         (b->matrix->d != NULL && b->matrix->grain != PLUMB_GRAIN_TENSOR);
-    const size_t block = blocked ? 128 : depth;
+    const size_t joint = oracle_joint(a, b);
+    const size_t block = joint > 0 ? joint : promote128 ? 128 : depth;
     float c = 0;
 
-    if (depth == 0 || !scaled)
-        return chains(a, b, i, j, 0, depth);
+    if (depth == 0)
+        return 0;
     for (size_t k = 0; k < depth; k += block) {
         const size_t end = k + block < depth ? k + block : depth;
-        const float d = oracle_fma(scale(a, i, k), scale(b, j, k), 0);
+        const float d =
+            joint > 0 ? oracle_fma(oracle_scale(a, i, k), oracle_scale(b, j, k), 0) : 1;
+        const float sum = chains(a, b, i, j, k, end);
 
-        c = oracle_fma(chains(a, b, i, j, k, end), d, c);
+        c = joint == 0 && !promote128 ? sum : oracle_fma(sum, d, c);
     }
+    if (joint == 0 && (a->matrix->d != NULL || b->matrix->d != NULL))
+        c = oracle_fma(c, oracle_fma(oracle_scale(a, i, 0), oracle_scale(b, j, 0), 0), 0);
+    if ((a->matrix->d != NULL && a->matrix->grain == PLUMB_GRAIN_NVFP4) ||
+        (b->matrix->d != NULL && b->matrix->grain == PLUMB_GRAIN_NVFP4))
+        c = oracle_fma(c, oracle_fma(oracle_tensor_scale(a), oracle_tensor_scale(b), 0), 0);
     return c;
 }

@@ -5,6 +5,7 @@
  * sums lie at the edge of flushing, 2^-126.
  */
 #include "matmul/micro.h"
+#include "draw.h"
 #include "oracle.h"
 
 #include "check.h"
@@ -16,130 +17,6 @@
 #include <xmmintrin.h>
 #endif
 
-static uint64_t state = 1;
-
-static uint32_t bits32(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32) ^ (uint32_t)(state >> 17);
-}
-
-static size_t below(size_t n)
-{
-    return bits32() % n;
-}
-
-static float from_bits(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t to_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static uint32_t with_exponent(uint32_t bits, uint32_t field)
-{
-    return (bits & 0x807fffffu) | field << 23;
-}
-
-enum mood { PLAIN, HOSTILE, EDGE, CANCEL, MOODS };
-
-/* The bits of an fp32 operand in the given mood. */
-static uint32_t draw(enum mood mood)
-{
-    const uint32_t bits = bits32();
-
-    switch (mood) {
-    case HOSTILE:
-        return bits % 8 == 0 ? (bits32() & 0x80000000u) | 0x7f800000u | (bits32() % 3) << 20
-                             : bits32();
-    case EDGE: /* products of 2^-63 and 2^-63: 2^-126 give or take */
-        if (bits % 4 == 0)
-            return with_exponent((bits & 0x80000000u) |
-                                     (bits32() % 3 == 0 ? 0x7fffffu : 0) | bits32() % 2,
-                                 63 + bits32() % 3);
-        return with_exponent(bits32(), 62 + bits32() % 4);
-    case CANCEL:
-        return with_exponent(bits & 0x80000000u, 126 + bits32() % 3);
-    case PLAIN:
-    default:
-        return with_exponent(bits, 120 + bits32() % 12);
-    }
-}
-
-static size_t scale_count(const plumb_quantized *q)
-{
-    const size_t down = (q->rows + 127) / 128, across = (q->cols + 127) / 128;
-
-    if (q->grain == PLUMB_GRAIN_TENSOR)
-        return 1;
-    if (q->grain == PLUMB_GRAIN_128X128)
-        return down * across;
-    return q->along_rows ? down * q->cols : q->rows * across;
-}
-
-/* Allocated to the byte, so that the sanitizer sees a read past the last code. */
-static void fill(plumb_quantized *q, enum mood mood)
-{
-    const size_t n = q->rows == 0 ? 0 : (q->rows - 1) * q->ld + q->cols;
-    const size_t bytes = q->format == PLUMB_FP32 ? 4 : q->format == PLUMB_BF16 ? 2 : 1;
-    unsigned char *codes = malloc(n * bytes + (n == 0));
-
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = draw(mood);
-
-        if (bytes == 4)
-            memcpy(codes + 4 * i, &bits, 4);
-        else if (bytes == 2)
-            memcpy(codes + 2 * i, &(uint16_t){(uint16_t)(bits >> 16)}, 2);
-        else if (mood == HOSTILE)
-            codes[i] = (unsigned char)bits32();
-        else
-            codes[i] = (unsigned char)(bits32() % 0x60 | (bits & 0x80u));
-    }
-    q->codes = codes;
-}
-
-static void fill_scales(plumb_quantized *q, enum mood mood)
-{
-    const size_t n = scale_count(q);
-
-    q->d = malloc((n + (n == 0)) * sizeof *q->d);
-    for (size_t i = 0; i < n; i++) {
-        q->d[i] = from_bits(with_exponent(bits32() & 0x7fffffffu, 122 + bits32() % 8));
-        if (mood == HOSTILE && below(4) == 0)
-            q->d[i] = from_bits(below(3) == 0 ? 0x7f800000u : bits32() % 0x01000000u);
-        if (mood == EDGE)
-            q->d[i] = ldexpf(q->d[i], -40);
-    }
-}
-
-static plumb_operand draw_operand(size_t outer, size_t depth, enum mood mood,
-                                  plumb_quantized *q)
-{
-    const bool transposed = below(2) == 1;
-    const int grain = (int)below(5);
-
-    *q = (plumb_quantized){.format = (plumb_format)below(PLUMB_FORMAT_COUNT),
-                           .rows = transposed ? depth : outer,
-                           .cols = transposed ? outer : depth,
-                           .along_rows = transposed};
-    q->ld = q->cols + (below(2) == 1 ? below(9) : 0);
-    q->grain = grain == 4 ? PLUMB_GRAIN_TENSOR : (plumb_grain)(grain % 3);
-    fill(q, mood);
-    if (grain > 0)
-        fill_scales(q, mood);
-    return (plumb_operand){q, transposed};
-}
-
 static bool may_run(const plumb_micro *micro)
 {
     return (micro->cpu & ~plumb_cpu_flags()) == 0;
@@ -147,18 +24,18 @@ static bool may_run(const plumb_micro *micro)
 
 static uint32_t canonical(float x)
 {
-    return isnan(x) ? 0x7fc00000u : to_bits(x);
+    return isnan(x) ? 0x7fc00000u : draw_float_bits(x);
 }
 
 static const float untouched = 12345.0f;
 
 /* One product on one micro-kernel: the tile has the expected bits, all else is untouched. */
-static void compare(const plumb_micro *micro, const plumb_operand *a,
-                    const plumb_operand *b, size_t m, size_t n, size_t k,
-                    const plumb_tile *tile, bool accumulate, const float *want,
+static void compare(const plumb_micro *micro, const plumb_accumulator *how,
+                    const plumb_operand *a, const plumb_operand *b, size_t m, size_t n,
+                    size_t k, const plumb_tile *tile, bool accumulate, const float *want,
                     const char *what)
 {
-    const size_t ldc = n + 3, bytes = plumb_matmul_workspace_bytes(NULL, m, n, k);
+    const size_t ldc = n + 3, bytes = plumb_matmul_workspace_bytes(how, m, n, k);
     unsigned char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
     float *c = malloc((m * ldc + 1) * sizeof *c);
     plumb_error why = {0};
@@ -169,68 +46,65 @@ static void compare(const plumb_micro *micro, const plumb_operand *a,
     workspace[bytes] = 0x5a;
     for (size_t i = 0; i < m * ldc; i++)
         c[i] = untouched;
-    CHECK_OK(plumb_matmul_with(micro, a, b, c, ldc, accumulate, *tile, workspace, &why),
-             why);
+    CHECK_OK(
+        plumb_matmul_with(micro, how, a, b, c, ldc, accumulate, *tile, workspace, &why),
+        why);
     CHECK(workspace[bytes] == 0x5a, "%s wrote past its workspace", micro->name);
     for (size_t i = 0; i < m * ldc; i++) {
         const size_t row = i / ldc, col = i % ldc;
         const bool inside =
             row >= in->row && row < in->row_end && col >= in->col && col < in->col_end;
-        const float due = !inside      ? untouched
-                          : k == 0     ? (accumulate ? untouched : 0)
+        const float sum = k == 0       ? (accumulate ? untouched : 0)
                           : accumulate ? oracle_fma(untouched, 1, want[row * n + col])
                                        : want[row * n + col];
+        const bool half = k > 0 && how->output == PLUMB_FP16;
+        const float due = !inside ? untouched : half ? oracle_fp16((double)sum) : sum;
 
-        CHECK(to_bits(c[i]) == canonical(due),
+        CHECK(draw_float_bits(c[i]) == canonical(due),
               "%s %s m=%zu n=%zu k=%zu: c[%zu, %zu] = %a (%08x), want %a", micro->name,
-              what, m, n, k, row, col, (double)c[i], to_bits(c[i]), (double)due);
+              what, m, n, k, row, col, (double)c[i], draw_float_bits(c[i]), (double)due);
     }
     free(c);
     free(workspace);
 }
 
-static void describe(char text[160], const plumb_operand *a, const plumb_operand *b,
-                     enum mood mood)
+/* Any signed format and any grain, or no scales. */
+static plumb_operand any_operand(size_t outer, size_t depth, enum mood mood,
+                                 plumb_quantized *q)
 {
-    snprintf(
-        text, 160, "mood %d, formats %d %d, transposed %d %d, grains %d %d, scales %d %d",
-        mood, a->matrix->format, b->matrix->format, a->transposed, b->transposed,
-        a->matrix->grain, b->matrix->grain, a->matrix->d != NULL, b->matrix->d != NULL);
+    const plumb_format format = (plumb_format)draw_below(PLUMB_E8M0);
+    const size_t grain = draw_below(7);
+
+    return draw_operand(format, grain < 6, (plumb_grain)(grain % 6), outer, depth, mood, q);
 }
 
 static void one_product(void)
 {
     static const size_t depths[] = {0, 1, 2, 31, 32, 33, 64, 127, 128, 129, 255, 257, 300};
     static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 33, 40};
-    const size_t m = 1 + below(14), n = widths[below(sizeof widths / sizeof *widths)];
-    const size_t k = depths[below(sizeof depths / sizeof *depths)];
-    const enum mood mood = (enum mood)below(MOODS);
-    const bool accumulate = below(3) == 0;
+    const size_t m = 1 + draw_below(14),
+                 n = widths[draw_below(sizeof widths / sizeof *widths)];
+    const size_t k = depths[draw_below(sizeof depths / sizeof *depths)];
+    const enum mood mood = (enum mood)draw_below(MOODS);
+    const bool accumulate = draw_below(3) == 0;
     plumb_quantized qa, qb;
-    const plumb_operand a = draw_operand(m, k, mood, &qa),
-                        b = draw_operand(n, k, mood, &qb);
-    plumb_tile tile = {0};
+    const plumb_accumulator how = {PLUMB_SUM_FP32, draw_below(4) == 0,
+                                   draw_below(4) == 0 ? PLUMB_FP16 : PLUMB_FP32};
+    const plumb_operand a = any_operand(m, k, mood, &qa), b = any_operand(n, k, mood, &qb);
+    const plumb_tile tile = draw_tile(m, n);
     float *want = malloc(m * n * sizeof *want);
-    char what[160];
+    char what[DRAW_TEXT];
 
-    if (below(3) == 0) {
-        tile.row = below(m);
-        tile.row_end = tile.row + 1 + below(m - tile.row);
-        tile.col = below(n);
-        tile.col_end = tile.col + 1 + below(n - tile.col);
-    }
     for (size_t i = 0; i < m * n; i++)
-        want[i] = oracle_element(&a, &b, i / n, i % n);
-    describe(what, &a, &b, mood);
+        want[i] = oracle_element(&a, &b, i / n, i % n, how.promote128);
+    draw_describe(what, &a, &b, mood);
     for (size_t i = 0; i < plumb_micro_count; i++) {
         if (may_run(&plumb_micros[i]))
-            compare(&plumb_micros[i], &a, &b, m, n, k, &tile, accumulate, want, what);
+            compare(&plumb_micros[i], &how, &a, &b, m, n, k, &tile, accumulate, want, what);
     }
     free(want);
-    free(qa.codes);
-    free(qa.d);
-    free(qb.codes);
-    free(qb.d);
+    draw_free(&qa);
+    draw_free(&qb);
 }
 
 static void random_products(void)
@@ -243,7 +117,7 @@ static void random_products(void)
 /* Sizes past every blocking limit: fast kernels against the reference kernel everywhere,
  * the reference against the oracle here and there.
  */
-static void large_product(bool transposed, plumb_grain grain)
+static void large_product(plumb_grain grain)
 {
     enum { M = 205, N = 397, K = 289 };
     plumb_quantized qa, qb;
@@ -252,49 +126,29 @@ static void large_product(bool transposed, plumb_grain grain)
     void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, M, N, K));
     plumb_error why = {0};
 
-    qa = (plumb_quantized){PLUMB_E4M3,
-                           grain,
-                           transposed,
-                           transposed ? K : M,
-                           transposed ? M : K,
-                           transposed ? M : K,
-                           NULL,
-                           NULL,
-                           0};
-    qb = (plumb_quantized){PLUMB_BF16,
-                           grain,
-                           transposed,
-                           transposed ? K : N,
-                           transposed ? N : K,
-                           transposed ? N : K,
-                           NULL,
-                           NULL,
-                           0};
-    fill(&qa, PLAIN);
-    fill(&qb, PLAIN);
-    fill_scales(&qa, PLAIN);
-    fill_scales(&qb, PLAIN);
-    const plumb_operand a = {&qa, transposed}, b = {&qb, transposed};
+    const plumb_operand a = draw_operand(PLUMB_E4M3, true, grain, M, K, PLAIN, &qa);
+    const plumb_operand b = draw_operand(PLUMB_BF16, true, grain, N, K, PLAIN, &qb);
 
     for (size_t i = 0; i < plumb_micro_count; i++) {
         float *to = i == 0 ? ref : c;
 
         if (!may_run(&plumb_micros[i]))
             continue;
-        CHECK_OK(plumb_matmul_with(&plumb_micros[i], &a, &b, to, N, false, everything,
+        CHECK_OK(plumb_matmul_with(&plumb_micros[i], NULL, &a, &b, to, N, false, everything,
                                    workspace, &why),
                  why);
         CHECK(memcmp(ref, to, M * N * sizeof *ref) == 0, "%s differs from the reference",
               plumb_micros[i].name);
     }
     for (int i = 0; i < 300; i++) {
-        const size_t row = below(M), col = below(N);
-        const float due = oracle_element(&a, &b, row, col);
+        const size_t row = draw_below(M), col = draw_below(N);
+        const float due = oracle_element(&a, &b, row, col, false);
 
-        CHECK(to_bits(ref[row * N + col]) == to_bits(due), "c[%zu, %zu] = %a, want %a", row,
-              col, (double)ref[row * N + col], (double)due);
+        CHECK(draw_float_bits(ref[row * N + col]) == draw_float_bits(due),
+              "c[%zu, %zu] = %a, want %a", row, col, (double)ref[row * N + col],
+              (double)due);
     }
-    free(qa.codes), free(qa.d), free(qb.codes), free(qb.d);
+    draw_free(&qa), draw_free(&qb);
     free(ref), free(c), free(workspace);
 }
 
@@ -309,7 +163,7 @@ static float element_of(const plumb_micro *micro, const float *x, const float *y
     void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, 1, 1, k));
     float c = untouched;
 
-    CHECK(plumb_matmul_with(micro, &a, &b, &c, 1, false, (plumb_tile){0}, workspace,
+    CHECK(plumb_matmul_with(micro, NULL, &a, &b, &c, 1, false, (plumb_tile){0}, workspace,
                             NULL) == PLUMB_OK,
           "%s failed", micro->name);
     free(workspace);
@@ -393,8 +247,8 @@ static void worked_cases(void)
             const worked *w = &cases[j];
             const float got = element_of(&plumb_micros[i], w->x, w->y, w->k);
 
-            CHECK(to_bits(got) == canonical(w->want), "%s, %s: %a (%08x), want %a",
-                  plumb_micros[i].name, w->what, (double)got, to_bits(got),
+            CHECK(draw_float_bits(got) == canonical(w->want), "%s, %s: %a (%08x), want %a",
+                  plumb_micros[i].name, w->what, (double)got, draw_float_bits(got),
                   (double)w->want);
         }
     }
@@ -418,8 +272,9 @@ static void exact_sums(void)
         float c = 0;
 
         for (size_t k = 0; k < K; k++) {
-            const int p = (int)below(15), q = (int)below(15); /* p * 2^-9, exactly a code */
-            const int sx = below(2) == 0 ? 1 : -1;
+            const int p = (int)draw_below(15),
+                      q = (int)draw_below(15); /* p * 2^-9, exactly a code */
+            const int sx = draw_below(2) == 0 ? 1 : -1;
 
             x[k] = (uint8_t)((p < 8 ? p : 8 + p - 8) | (sx < 0 ? 0x80 : 0));
             y[k] = (uint8_t)q;
@@ -508,10 +363,8 @@ int main(void)
     worked_cases();
     exact_sums();
     random_products();
-    large_product(false, PLUMB_GRAIN_TENSOR);
-    large_product(true, PLUMB_GRAIN_TENSOR);
-    large_product(false, PLUMB_GRAIN_1X128);
-    large_product(true, PLUMB_GRAIN_128X128);
+    for (int grain = 0; grain <= PLUMB_GRAIN_NVFP4; grain++)
+        large_product((plumb_grain)grain);
     check_done("sizes past the blocking limits");
     refusals();
     caller_mode();

@@ -1,0 +1,42 @@
+/* matmul/chain.h - the parametric matrix unit, ready for one pair of formats.
+ *
+ * Operands come as terms: arrays of whole significands and exponents in the order in which the
+ * unit adds them, padded with zeros to whole groups.
+ */
+#ifndef PLUMB_MATMUL_CHAIN_H
+#define PLUMB_MATMUL_CHAIN_H
+
+#include "plumb/matmul.h"
+
+#include "matmul/parts.h"
+#include "matmul/round.h"
+
+typedef struct plumb_chain {
+    size_t terms; /* of one fused addition */
+    size_t group; /* K that belongs together: addend_every, or terms */
+    bool fused;   /* C is a term */
+    bool interleaved;
+    int lift; /* fraction bits kept, less those of a product */
+    int fraction_bits, floor;
+    plumb_result result;
+    uint32_t nan;
+} plumb_chain;
+
+/* What the unit makes of operands a and b, which it must take. */
+plumb_chain plumb_chain_make(const plumb_unit *unit, plumb_format output, plumb_format a,
+                             plumb_format b);
+
+/* Terms of one operand; `special` when one of them is an infinity or NaN. */
+typedef struct plumb_terms {
+    const int16_t *m, *e;
+    bool special;
+} plumb_terms;
+
+/* Place of element k among the terms. */
+size_t plumb_chain_slot(const plumb_chain *chain, size_t k);
+
+/* c and then `count` products, a multiple of group, in round-to-nearest mode. */
+float plumb_chain_run(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t count,
+                      float c);
+
+#endif
