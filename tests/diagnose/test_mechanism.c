@@ -30,6 +30,15 @@ static void trials(void)
     trial("e4m3:current", "e4m3:128x128", PLUMB_TRIAL_GRAIN);
     trial("e4m3:static=4", "e4m3:current", PLUMB_TRIAL_CURRENT);
     trial("e4m3:none", "e4m3:current", PLUMB_TRIAL_CURRENT);
+    trial("e4m3:current", "e4m3:mx32", PLUMB_TRIAL_GRAIN);
+    trial("e4m3:current", "e4m3:row", PLUMB_TRIAL_GRAIN);
+    trial("e4m3fnuz:mx32:mx-floor", "e5m2fnuz", PLUMB_TRIAL_RANGE);
+    trial("e4m3:mx32:mx-floor:overflow", "e4m3:saturate", PLUMB_TRIAL_SATURATE);
+    trial("e4m3:mx32:mx-floor:overflow", "e4m3:saturate:mx-rceil", -1);
+    trial("e4m3:mx32:mx-floor", "e5m2:mx-rceil", -1);
+    trial("e4m3:overflow:toward-zero", "e4m3:saturate:rne", -1);
+    trial("e4m3:current", "e4m3:mx32:stochastic", -1);
+    trial("e2m1:nvfp4", "e4m3", -1);
     trial(delayed, "e4m3", -1);
     trial(delayed, "bf16", -1);
     trial(delayed, "fp32", -1);

@@ -244,6 +244,11 @@ static void refused_policies(void)
         "[{\"sites\":\"*\",\"use\":\"fp4\"}]",
         "[{\"sites\":\"*/optimizer/m\",\"use\":\"e4m3:delayed\"}]",
         "[{\"sites\":\"*/collective/grad\",\"use\":\"e4m3:1x128\"}]",
+        "[{\"sites\":\"*/collective/grad\",\"use\":\"e4m3:row\"}]",
+        "[{\"sites\":\"*/fprop/x\",\"use\":\"e4m3:stochastic\"}]",
+        "[{\"sites\":\"*/optimizer/v\",\"use\":\"e4m3:stochastic8\"}]",
+        "[{\"sites\":\"*/fprop/x\",\"use\":\"e4m3:nvfp4\"}]",
+        "[{\"sites\":\"*/fprop/x\",\"use\":\"e8m0\"}]",
         "[{\"sites\":\"*\"}]",
         "{",
     };
@@ -516,6 +521,44 @@ static void recipes(void)
     check_done("recipes stay near bf16");
 }
 
+/* Operands with a scale for a row, for 32 and for 16 elements train like bf16.  The bounds are
+ * twice the largest distance that was measured, which is the same on every machine.
+ */
+static void grains(void)
+{
+    static const struct {
+        const char *use;
+        double within;
+    } cases[] = {{"e4m3:row", 0.0061},          {"e5m2:row:pow2", 0.026},
+                 {"e4m3:mx32", 0.014},          {"fp16", 0.00087},
+                 {"e3m2:mx32:mx-floor", 0.040}, {"e2m1:nvfp4", 0.085}};
+    test_run bf16 = test_request();
+
+    bf16.request.stop_at = 20;
+    test_go(&bf16, NULL, "recipe=bf16");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_run r = test_request();
+        char json[200];
+
+        r.request.stop_at = 20;
+        snprintf(json, sizeof json,
+                 "[{\"sites\":[\"*/fprop/*\",\"*/dgrad/*\",\"*/wgrad/*\"],\"use\":\"%s\"}]",
+                 cases[i].use);
+        write_policy(&r, json);
+        test_go(&r, NULL, "recipe=bf16");
+        CHECK(r.status == 0 && r.history.count == 20, "%s: %s", cases[i].use, r.said);
+        for (size_t j = 0; j < r.history.count; j++) {
+            const double apart = fabs(r.history.at[j].loss - bf16.history.at[j].loss);
+
+            CHECK(apart > 0 && apart < cases[i].within, "%s, step %zu: %g from bf16",
+                  cases[i].use, j + 1, apart);
+        }
+        test_free(&r);
+    }
+    test_free(&bf16);
+    check_done("row, mx32, nvfp4 and fp16 operands");
+}
+
 int main(void)
 {
     test_begin();
@@ -533,6 +576,7 @@ int main(void)
     bad_input();
     folder();
     recipes();
+    grains();
     test_end();
     return check_exit();
 }
