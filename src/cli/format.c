@@ -314,9 +314,9 @@ const cli_verb cli_format = {
     .name = "format",
     .usage = "format [NAME [NUMBER...]] [options]",
     .summary = "Show the number formats, one of them, or how numbers round to it.",
-    .notes = "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan; it becomes fp32 first, "
-             "with one\n"
-             "rounding.  docs/formats.md says what each line means.",
+    .notes = "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan.  It becomes fp32 first, "
+             "with\n"
+             "one rounding.  docs/formats.md says what each line means.",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

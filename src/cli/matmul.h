@@ -1,0 +1,81 @@
+/* cli/matmul.h - what the files of `plumb matmul` share: operands, results, differences. */
+#ifndef PLUMB_CLI_MATMUL_H
+#define PLUMB_CLI_MATMUL_H
+
+#include "cli/cli.h"
+
+#include "plumb/matmul.h"
+
+typedef struct matmul_values {
+    cli_words accumulators;
+    const char *compare, *layout, *spec, *spec_a, *spec_b, *codes, *codes_a, *codes_b;
+    const char *out, *example;
+    int64_t k;
+    cli_seed seed;
+    bool list, json;
+} matmul_values;
+
+/* Which index of the stored matrices is contracted. */
+typedef struct matmul_layout {
+    const char *name;
+    bool a_transposed, b_transposed; /* stored as [K, M], [K, N] */
+} matmul_layout;
+
+/* One operand, as it was read and as it is multiplied. */
+typedef struct matmul_side {
+    const char *name;   /* the file, or "example" */
+    const char *stream; /* of its random bits */
+    char type[16];      /* of its elements */
+    size_t rows, cols, inexact;
+    float *x;
+    bool are_codes;
+    plumb_spec spec;
+    plumb_quantized quantized;
+    plumb_counts counts;
+    plumb_spectrum spectrum;
+} matmul_side;
+
+/* How a result differs from the reference. */
+typedef struct matmul_difference {
+    double frobenius; /* norm of the difference over norm of the reference */
+    double bias;      /* sum of (c - r) sign(r) over sum of |r|: negative is too small */
+    size_t equal;     /* the same bits, or NaN in both */
+    size_t nonfinite, nonfinite_reference; /* elements; left out of all sums */
+    bool any;                              /* there is an element that differs */
+    size_t row, col;                       /* the worst */
+    float worst, worst_reference;
+} matmul_difference;
+
+typedef struct matmul_result {
+    plumb_accumulator how;
+    char text[PLUMB_ACCUMULATOR_TEXT];
+    float *c;
+    matmul_difference difference;
+} matmul_result;
+
+enum { MATMUL_MOST = 16 };
+
+typedef struct matmul_problem {
+    const matmul_layout *layout;
+    matmul_side a, b;
+    size_t m, n, k;
+    size_t count;
+    matmul_result results[MATMUL_MOST];
+    const char *reference_name; /* an accumulator or a file; NULL: nothing is compared */
+    float *reference;
+} matmul_problem;
+
+matmul_difference matmul_compare(const float *c, const float *reference, size_t m,
+                                 size_t n);
+
+/* One screen, or JSON. */
+void matmul_print(const matmul_problem *problem);
+void matmul_print_json(const matmul_problem *problem);
+
+/* Every accumulator with its parameters and what it rests on. */
+void matmul_print_units(bool json);
+
+/* Prints json and forgets it. */
+void matmul_dump(json_t *json);
+
+#endif
