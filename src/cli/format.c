@@ -299,6 +299,9 @@ static int run(const void *given, const cli_line *line)
     if (asked->codes && facts.info->bits > 8)
         return cli_complain("%s has %d bits; --codes is for formats of at most 8",
                             facts.info->name, facts.info->bits);
+    if (asked->codes && line->words.count > 1)
+        return cli_complain("--codes shows all codes; leave out '%.60s' and what follows",
+                            line->words.at[1]);
     if (asked->json)
         return show_json(&facts, asked, &line->words);
     if (line->words.count > 1)
@@ -314,9 +317,9 @@ const cli_verb cli_format = {
     .name = "format",
     .usage = "format [NAME [NUMBER...]] [options]",
     .summary = "Show the number formats, one of them, or how numbers round to it.",
-    .notes = "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan.  It becomes fp32 first, "
-             "with\n"
-             "one rounding.  docs/formats.md says what each line means.",
+    .notes =
+        "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan.  It becomes fp32 first,\n"
+        "with one rounding.  docs/formats.md says what each line means.",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

@@ -168,5 +168,6 @@ wrong "space" "' 1' is no number" "$PLUMB" format e4m3 ' 1'
 wrong "no number as JSON" "'x' is no number" "$PLUMB" format e4m3 x --json
 wrong "codes of a wide format" "bf16 has 16 bits" "$PLUMB" format bf16 --codes
 wrong "codes of nothing" "--codes needs a format" "$PLUMB" format --codes
+wrong "codes and numbers" "leave out '0.1'" "$PLUMB" format e4m3 0.1 --codes
 wrong "letters are options still" "unknown option '-x'" "$PLUMB" format e4m3 -x
 finish
