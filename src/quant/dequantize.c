@@ -57,7 +57,7 @@ plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *w
                           (int)q->grain);
     if (q->ld < q->cols)
         return plumb_fail(why, PLUMB_BAD_SHAPE, "ld=%zu is below cols=%zu", q->ld, q->cols);
-    for (size_t row = 0; row < q->rows; row++)
+    for (size_t row = 0; q->cols > 0 && row < q->rows; row++)
         dequantize_row(q, &blocks, row, x + row * q->cols);
     return PLUMB_OK;
 }

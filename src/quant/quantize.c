@@ -133,7 +133,7 @@ static float tensor_scale(const plumb_spec *spec, const plumb_source *source)
 
     if (!has_scales(spec) || spec->grain != PLUMB_GRAIN_NVFP4)
         return 1;
-    for (size_t row = 0; row < source->rows; row++) {
+    for (size_t row = 0; source->cols > 0 && row < source->rows; row++) {
         const float of_row = plumb_source_amax(source, row, 0, source->cols);
 
         amax = of_row > amax ? of_row : amax;
@@ -198,15 +198,16 @@ static plumb_source as_one_row(const plumb_spec *spec, const plumb_source *sourc
 
 static void quantize_patches(plumb_copy *copies, size_t count, const plumb_source *source)
 {
-    const size_t width = count > 1 || source->cols == 0 ? PLUMB_PATCH : source->cols;
+    const size_t width = count > 1 ? PLUMB_PATCH : source->cols;
+    const size_t rows = source->cols == 0 ? 0 : source->rows; /* nothing to walk over */
 
     for (size_t i = 0; i < count; i++) {
         plumb_copy_begin(&copies[i], width);
         if (copies[i].blocks.height > 1)
-            plumb_copy_measure(&copies[i], 0, source->rows);
+            plumb_copy_measure(&copies[i], 0, rows);
     }
-    for (size_t row = 0; row < source->rows; row += PLUMB_PATCH) {
-        const size_t row_end = row + smaller(PLUMB_PATCH, source->rows - row);
+    for (size_t row = 0; row < rows; row += PLUMB_PATCH) {
+        const size_t row_end = row + smaller(PLUMB_PATCH, rows - row);
 
         for (size_t i = 0; i < count; i++) {
             if (copies[i].blocks.height == 1)

@@ -495,6 +495,30 @@ static void instruction_sets(const char *const *all, size_t count, const char *n
     check_done(name);
 }
 
+/* As many rows as there are addresses, none with an element: done at once. */
+static void empty_rows(void)
+{
+    static const char *const grains[] = {"e4m3:tensor", "e4m3:1x128", "e4m3:128x128",
+                                         "e4m3:mx32",   "e2m1:nvfp4", "e4m3:tensor:none"};
+    const plumb_source source = {PLUMB_FP32, NULL, SIZE_MAX / 8, 0, 0};
+
+    for (size_t i = 0; i < sizeof grains / sizeof *grains; i++) {
+        float columns = 5, rows = 5, back;
+        plumb_quantized q = {.d = &columns}, r = {.d = &rows};
+        const plumb_copies copies = {.along_columns = &q, .along_rows = &r};
+        plumb_spec spec = {0};
+        plumb_error why = {0};
+
+        CHECK_OK(plumb_spec_parse(grains[i], NULL, &spec, &why), why);
+        CHECK_OK(plumb_quantize_copies(&spec, &source, NULL, NULL, true, &copies, &why),
+                 why);
+        CHECK_OK(plumb_dequantize(&q, &back, &why), why);
+        CHECK(i == 0 ? columns == 1 && rows == 1 : columns == 5 && rows == 5,
+              "%s: d %g and %g", grains[i], (double)columns, (double)rows);
+    }
+    check_done("rows without elements");
+}
+
 static void expect_refused(const char *what, plumb_status want, const plumb_spec *spec,
                            const plumb_source *source, const plumb_draw *draw,
                            plumb_scale_state *delayed, const plumb_copies *copies)
@@ -561,6 +585,7 @@ int main(void)
     EACH(instruction_sets, texts, "every instruction set");
     EACH(instruction_sets, texts_of_all_formats, "the same in every format and rounding");
     one_copy();
+    empty_rows();
     refusals();
     return check_exit();
 }

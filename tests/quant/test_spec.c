@@ -428,6 +428,44 @@ static void refusals(void)
     check_done("refusals");
 }
 
+/* Texts with a few characters changed, dropped or doubled: refused with a sentence, or right. */
+static void mutated_texts(void)
+{
+    static const char *const seeds[] = {
+        "e5m2fnuz:tensor:delayed:history=1024:margin=32:recent:overflow:pow2",
+        "e2m1:nvfp4:stochastic8-centred",
+        "e3m2:mx32:mx-floor:toward-zero",
+        "e4m3:row:divide:floor=1e-12:stochastic",
+        "e4m3:static=0.5",
+        "bf16"};
+    static const char letters[] = ":=-.0123456789abcdefmnopqrstuxz\xff\n %n";
+    uint64_t state = 11;
+
+    for (int i = 0; i < 60000; i++) {
+        char text[2 * PLUMB_SPEC_TEXT];
+        plumb_spec spec;
+        plumb_error why = {0};
+
+        strcpy(text, seeds[i % 6]);
+        for (int edit = 0; edit <= i % 4; edit++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            const size_t length = strlen(text), at = (size_t)(state >> 33) % (length + 1);
+
+            if (state >> 62 == 0 && at < length)
+                memmove(text + at, text + at + 1, length - at);
+            else if (state >> 62 == 1)
+                memmove(text + at + 1, text + at, length - at + 1);
+            else if (at < length)
+                text[at] = letters[(state >> 20) % (sizeof letters - 1)];
+        }
+        if (plumb_spec_parse(text, NULL, &spec, &why) == PLUMB_OK)
+            there_and_back(text);
+        else
+            CHECK(why.message[0] != 0, "refused without a word");
+    }
+    check_done("mutated texts");
+}
+
 /* fp32 to text and back over the whole range, and texts with a known nearest fp32. */
 static void decimals(void)
 {
@@ -502,6 +540,7 @@ int main(void)
     canonical_text();
     equality();
     refusals();
+    mutated_texts();
     decimals();
     locale();
     return check_exit();
