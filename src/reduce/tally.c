@@ -1,109 +1,43 @@
-/* Counts and energies of many additions at once, in the order that plumb/reduce.h states: element
- * i in lane i mod 16, lanes joined as a tree.  What is left of a multiple of 16 is filled up with
- * 0 + 0 = 0, which counts as nothing.
- */
+/* The table of tallies and the choice among them. */
 #include "reduce/tally.h"
 
-#include <string.h>
-
-enum { LANES = 16 };
-
-typedef struct lanes {
-    double energy[LANES], lost[LANES], missing[LANES];
-    uint64_t swamped[LANES], replaced[LANES], nonfinite[LANES];
-} lanes;
-
-static void additions_of_16(double decay, const float *old, const float *x,
-                            const float *result, lanes *sum)
-{
-    for (int l = 0; l < LANES; l++) {
-        const plumb_outcome o = plumb_outcome_of(decay * (double)old[l], (double)old[l],
-                                                 (double)x[l], (double)result[l]);
-
-        sum->energy[l] += o.update * o.update;
-        sum->lost[l] += o.error * o.error;
-        sum->missing[l] += o.error;
-        sum->swamped[l] += o.swamped;
-        sum->replaced[l] += o.replaced;
-        sum->nonfinite[l] += o.nonfinite;
+#define ROW(isa, ISA)                                                                      \
+    {                                                                                      \
+        PLUMB_CPU_##ISA, "tally/" #isa, plumb_tally_additions_##isa,                       \
+            plumb_tally_leaves_##isa                                                       \
     }
-}
 
-static void leaves_of_16(const float *x, const float *value, lanes *sum)
+const plumb_tally_kernel plumb_tally_kernels[] = {
+    ROW(ref, BASELINE),
+#if defined(__x86_64__)
+    ROW(avx2, AVX2),
+    ROW(avx512, AVX512),
+#endif
+};
+const size_t plumb_tally_kernel_count =
+    sizeof plumb_tally_kernels / sizeof plumb_tally_kernels[0];
+
+static const plumb_tally_kernel *best(void)
 {
-    for (int l = 0; l < LANES; l++) {
-        const double in = (double)x[l], out = (double)value[l];
-        const double error = plumb_is_finite(in) & plumb_is_finite(out) ? in - out : 0;
+    const unsigned cpu = plumb_cpu_flags();
+    size_t i = plumb_tally_kernel_count - 1;
 
-        sum->energy[l] += plumb_is_finite(in) ? in * in : 0;
-        sum->lost[l] += error * error;
-        sum->missing[l] += error;
-    }
-}
-
-static double joined(double lane[LANES])
-{
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0];
-}
-
-static uint64_t total(const uint64_t lane[LANES])
-{
-    uint64_t sum = 0;
-
-    for (int l = 0; l < LANES; l++)
-        sum += lane[l];
-    return sum;
-}
-
-static void add_lanes(lanes *of, bool energy, plumb_sum_counts *sums)
-{
-    sums->swamped += total(of->swamped);
-    sums->replaced += total(of->replaced);
-    sums->nonfinite += total(of->nonfinite);
-    if (energy)
-        sums->energy += joined(of->energy);
-    sums->lost += joined(of->lost);
-    sums->missing += joined(of->missing);
+    while ((plumb_tally_kernels[i].cpu & ~cpu) != 0)
+        i--;
+    return &plumb_tally_kernels[i];
 }
 
 void plumb_tally_additions(float decay, const float *old, const float *x,
                            const float *result, size_t n, bool updates,
                            plumb_sum_counts *sums)
 {
-    const size_t whole = n - n % LANES, bytes = (n - whole) * sizeof(float);
-    float last[3][LANES] = {{0}};
-    lanes sum = {0};
-
-    for (size_t i = 0; i < whole; i += LANES)
-        additions_of_16((double)decay, old + i, x + i, result + i, &sum);
-    if (bytes > 0) {
-        memcpy(last[0], old + whole, bytes);
-        memcpy(last[1], x + whole, bytes);
-        memcpy(last[2], result + whole, bytes);
-        additions_of_16((double)decay, last[0], last[1], last[2], &sum);
-    }
-    sums->additions += n;
-    add_lanes(&sum, updates, sums);
+    best()->additions(decay, old, x, result, n, updates, sums);
 }
 
 void plumb_tally_leaves(const float *x, const float *value, size_t n,
                         plumb_sum_counts *sums)
 {
-    const size_t whole = n - n % LANES, bytes = (n - whole) * sizeof(float);
-    float last[2][LANES] = {{0}};
-    lanes sum = {0};
-
-    for (size_t i = 0; i < whole; i += LANES)
-        leaves_of_16(x + i, value + i, &sum);
-    if (bytes > 0) {
-        memcpy(last[0], x + whole, bytes);
-        memcpy(last[1], value + whole, bytes);
-        leaves_of_16(last[0], last[1], &sum);
-    }
-    add_lanes(&sum, true, sums);
+    best()->leaves(x, value, n, sums);
 }
 
 void plumb_sum_counts_add(plumb_sum_counts *into, const plumb_sum_counts *counts)

@@ -17,14 +17,14 @@ typedef struct plumb_outcome {
     uint64_t swamped, replaced, nonfinite; /* 0 or 1 */
 } plumb_outcome;
 
-static inline bool plumb_is_finite(double x)
+static inline __attribute__((always_inline)) bool plumb_is_finite(double x)
 {
     return fabs(x) <= DBL_MAX;
 }
 
 /* scaled is decay * old. */
-static inline plumb_outcome plumb_outcome_of(double scaled, double old, double x,
-                                             double result)
+static inline __attribute__((always_inline)) plumb_outcome
+plumb_outcome_of(double scaled, double old, double x, double result)
 {
     const double sum = scaled + x, part = sum - scaled;
     const double rest = (scaled - (sum - part)) + (x - part); /* scaled + x = sum + rest */
@@ -42,12 +42,34 @@ static inline plumb_outcome plumb_outcome_of(double scaled, double old, double x
 }
 
 /* Adds n additions, n at most 512, to *sums.  updates: their energy, too. */
-void plumb_tally_additions(float decay, const float *old, const float *x,
-                           const float *result, size_t n, bool updates,
-                           plumb_sum_counts *sums);
-
+typedef void plumb_additions_fn(float decay, const float *old, const float *x,
+                                const float *result, size_t n, bool updates,
+                                plumb_sum_counts *sums);
 /* The same for values that go into a sum: x became value. */
-void plumb_tally_leaves(const float *x, const float *value, size_t n,
-                        plumb_sum_counts *sums);
+typedef void plumb_leaves_fn(const float *x, const float *value, size_t n,
+                             plumb_sum_counts *sums);
+
+/* On the fastest variant that this CPU may run. */
+plumb_additions_fn plumb_tally_additions;
+plumb_leaves_fn plumb_tally_leaves;
+
+/* All variants; the reference comes first, the fastest last. */
+typedef struct plumb_tally_kernel {
+    unsigned cpu; /* PLUMB_CPU_* bits that it needs */
+    const char *name;
+    plumb_additions_fn *additions;
+    plumb_leaves_fn *leaves;
+} plumb_tally_kernel;
+
+extern const plumb_tally_kernel plumb_tally_kernels[];
+extern const size_t plumb_tally_kernel_count;
+
+#define PLUMB_TALLY_VARIANT(isa)                                                           \
+    plumb_additions_fn plumb_tally_additions_##isa;                                        \
+    plumb_leaves_fn plumb_tally_leaves_##isa
+
+PLUMB_TALLY_VARIANT(ref);
+PLUMB_TALLY_VARIANT(avx2);
+PLUMB_TALLY_VARIANT(avx512);
 
 #endif

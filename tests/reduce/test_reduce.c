@@ -125,6 +125,161 @@ static void scales(void)
     check_done("scales");
 }
 
+static float shared_scale(plumb_reduce_headroom headroom, const char *wire, size_t ranks)
+{
+    const float a[2] = {3.5f, 1}, b[2] = {-7, 1};
+    const float *const shares[4] = {a, b, a, a};
+    const plumb_reduction how = {.headroom = headroom, .wire = parse(wire)};
+    plumb_error why = {0};
+    float out[2], scale = 0;
+
+    CHECK_OK(plumb_allreduce(&how, shares, ranks, 2, out, NULL, NULL, &scale, &why), why);
+    return scale;
+}
+
+/* 448 / 7 = 64, less the room for four ranks. */
+static void headroom(void)
+{
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_RANKS, "e4m3", 4) == 16, "ranks");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_SQRT, "e4m3", 4) == 32, "sqrt");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_NONE, "e4m3", 4) == 64, "none");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_SQRT, "e4m3", 2) == 448 / (1.41421356f * 7),
+          "the root of two");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_SQRT, "e4m3:margin=1", 4) == 16, "margin");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_NONE, "e4m3:static=3", 4) == 3, "static");
+    CHECK(shared_scale(PLUMB_REDUCE_HEADROOM_RANKS, "bf16", 4) == 1, "bf16 has no scale");
+
+    /* Without room the sum of 3.5 + 3.5 saturates at 448 / 128. */
+    const float a = 3.5f;
+    const float *const shares[2] = {&a, &a};
+    const plumb_reduction tight = {.headroom = PLUMB_REDUCE_HEADROOM_NONE,
+                                   .wire = parse("e4m3")};
+    plumb_counts casts = {0};
+    plumb_sum_counts sums = {0};
+    float out;
+
+    plumb_allreduce(&tight, shares, 2, 1, &out, &casts, &sums, NULL, NULL);
+    CHECK(out == 3.5f && casts.saturated == 1 && sums.swamped == 1 && sums.replaced == 1 &&
+              sums.lost == 3.5 * 3.5,
+          "%g, lost %g", (double)out, sums.lost);
+    check_done("headroom");
+}
+
+/* 1.03 + 1.03, and 3 + 100: the code of each, of their sum, by hand. */
+static void formats(void)
+{
+    static const struct {
+        const char *wire;
+        float sum[2];
+    } cases[] = {
+        {"fp16", {0x1.07cp1f, 103}}, /* 1.03 -> 1 + 31/1024 = 1.0302734375 */
+        {"e4m3fnuz:none", {2, 96}},  /* 1; 100 -> 96 (tie of 96 and 104); 99 -> 96 */
+        {"e5m2fnuz:none", {2, 96}},  /* 3; 96; 99 -> 96 */
+        {"e5m2:none", {2, 96}},      /* 3; 96 of 96, 112; 99 -> 96 */
+        {"e3m2:none", {2, 28}},      /* largest 28 */
+        {"e2m3:none", {2, 7.5f}},    /* largest 7.5 */
+        {"e2m1:none", {2, 6}},       /* largest 6 */
+    };
+    const float a[2] = {1.03f, 3}, b[2] = {1.03f, 100};
+    const float *const shares[2] = {a, b};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        float out[2];
+
+        reduce(cases[i].wire, shares, 2, 2, out, NULL, NULL);
+        CHECK(out[0] == cases[i].sum[0] && out[1] == cases[i].sum[1], "%s: %a %g",
+              cases[i].wire, (double)out[0], (double)out[1]);
+    }
+    check_done("formats of the wire");
+}
+
+/* Cast number h draws from stream + h, element i word i: by hand, for two ranks in a ring.  Piece
+ * 0 is share 1, share 0, sum; piece 1 is share 0, share 1, sum.
+ */
+static void stochastic(void)
+{
+    enum { N = 700, HALF = 350 };
+    float x[2][N], out[N], want[N], travels[2][N];
+    const float *const shares[2] = {x[0], x[1]};
+    plumb_reduction how = {
+        .order = PLUMB_ORDER_RING, .wire = parse("e4m3:none"), .seed = 7, .stream = 99};
+    plumb_error why = {0};
+    uint8_t codes[N];
+    unsigned other = 0;
+
+    how.wire.rounding = PLUMB_ROUND_STOCHASTIC;
+    for (size_t i = 0; i < N; i++) {
+        x[0][i] = 1 + (float)i / 512;
+        x[1][i] = 3 - (float)(i % 171) / 64;
+    }
+    plumb_cast cast = {.format = PLUMB_E4M3,
+                       .saturate = true,
+                       .scale = 1,
+                       .rounding = PLUMB_ROUND_STOCHASTIC,
+                       .seed = 7};
+
+    for (size_t rank = 0; rank < 2; rank++) {
+        for (size_t i = 0; i < N; i++) {
+            cast.stream = 99 + (i < HALF ? 1 - rank : rank);
+            cast.first = i;
+            plumb_cast_encode(&cast, &x[rank][i], 1, &codes[i], NULL);
+        }
+        plumb_cast_decode(PLUMB_E4M3, 1, codes, N, travels[rank]);
+    }
+    for (size_t i = 0; i < N; i++)
+        want[i] = travels[0][i] + travels[1][i];
+    cast.stream = 101;
+    cast.first = 0;
+    plumb_cast_encode(&cast, want, N, codes, NULL);
+    plumb_cast_decode(PLUMB_E4M3, 1, codes, N, want);
+    CHECK_OK(plumb_allreduce(&how, shares, 2, N, out, NULL, NULL, NULL, &why), why);
+    CHECK(memcmp(out, want, sizeof out) == 0, "other random bits");
+    how.stream = 100;
+    plumb_allreduce(&how, shares, 2, N, out, NULL, NULL, NULL, NULL);
+    for (size_t i = 0; i < N; i++)
+        other += out[i] != want[i];
+    CHECK(other > 100, "another stream differs in %u of 700", other);
+    check_done("stochastic");
+}
+
+/* In bf16 nothing comes of an update of 1/1000 step; rounded stochastically it does on average. */
+static void accumulated(void)
+{
+    enum { N = 2000, STEPS = 500 };
+    plumb_cast cast = {
+        .format = PLUMB_BF16, .scale = 1, .rounding = PLUMB_ROUND_STOCHASTIC, .seed = 5};
+    float state[N], x[N];
+    double mean = 0;
+    plumb_counts casts = {0};
+    plumb_sum_counts sums = {0};
+
+    for (size_t i = 0; i < N; i++) {
+        state[i] = 1;
+        x[i] = 0x1p-7f / 1000;
+    }
+    for (int step = 0; step < STEPS; step++) {
+        cast.stream = (uint64_t)step;
+        plumb_accumulate(&cast, 1, state, x, N, &casts, &sums, NULL);
+    }
+    for (size_t i = 0; i < N; i++)
+        mean += ((double)state[i] - 1) / 0x1p-7 / N;
+    /* Expected 0.5; 10^6 draws of probability 1/1000: deviation sqrt(1000) / 2000 = 0.016. */
+    CHECK(fabs(mean - 0.5) < 5 * 0.016, "%g of a step on average", mean);
+    CHECK(casts.total == (uint64_t)N * STEPS && sums.additions == casts.total, "%llu casts",
+          (unsigned long long)casts.total);
+    CHECK(sums.swamped > casts.total * 995 / 1000 && sums.swamped < casts.total,
+          "%llu swamped", (unsigned long long)sums.swamped);
+    plumb_sum_counts twice = sums;
+
+    plumb_sum_counts_add(&twice, &sums);
+    CHECK(twice.additions == 2 * sums.additions && twice.swamped == 2 * sums.swamped &&
+              twice.replaced == 2 * sums.replaced &&
+              twice.nonfinite == 2 * sums.nonfinite && twice.energy == 2 * sums.energy &&
+              twice.lost == 2 * sums.lost && twice.missing == 2 * sums.missing,
+          "counts do not add up");
+    check_done("accumulated");
+}
+
 /* More than one piece, in place, the same as element by element. */
 static void pieces(void)
 {
@@ -215,13 +370,63 @@ static void refusals(void)
     check_done("refusals");
 }
 
+static void refused_sums(void)
+{
+    const plumb_summation by_index = {.cast = {.scale = 1}};
+    plumb_summation odd = by_index;
+    plumb_cast bad = {.format = PLUMB_BF16, .scale = 2};
+    plumb_error why = {0};
+    float state[1] = {7};
+    const float x[1] = {1};
+    double sum = 7;
+
+    odd.order = PLUMB_ORDER_RING;
+    CHECK(plumb_sum_ordered(&odd, x, 1, &sum, NULL, NULL, &why) == PLUMB_BAD_ARGUMENT &&
+              strstr(why.message, "order 1") != NULL,
+          "a ring: %s", why.message);
+    odd.order = (plumb_order)-1;
+    CHECK(plumb_sum_ordered(&odd, x, 1, &sum, NULL, NULL, NULL) == PLUMB_BAD_ARGUMENT,
+          "order -1");
+    odd = (plumb_summation){.cast = bad};
+    CHECK(plumb_sum_ordered(&odd, x, 1, &sum, NULL, NULL, NULL) == PLUMB_BAD_ARGUMENT,
+          "bf16 with a scale");
+    CHECK(plumb_sum_ordered(&by_index, x, SIZE_MAX, &sum, NULL, NULL, NULL) ==
+              PLUMB_BAD_SHAPE,
+          "a size that overflows");
+    CHECK(plumb_accumulate(&bad, 1, state, x, 1, NULL, NULL, NULL) == PLUMB_BAD_ARGUMENT,
+          "a state in bf16 with a scale");
+    bad.format = (plumb_format)99;
+    CHECK(plumb_accumulate(&bad, 1, state, x, 1, NULL, NULL, NULL) == PLUMB_BAD_FORMAT,
+          "format 99");
+    CHECK(plumb_accumulate(NULL, INFINITY, state, x, 1, NULL, NULL, NULL) ==
+              PLUMB_BAD_ARGUMENT,
+          "a decay that is infinite");
+    CHECK(plumb_accumulate(NULL, 1, state, x, SIZE_MAX / 2, NULL, NULL, NULL) ==
+              PLUMB_BAD_SHAPE,
+          "a state that is too long");
+    CHECK(sum == 7 && state[0] == 7, "a refused call wrote something");
+    CHECK(plumb_sum_ordered(&by_index, NULL, 0, &sum, NULL, NULL, NULL) == PLUMB_OK &&
+              sum == 0 && !signbit(sum),
+          "nothing sums to %g", sum);
+    const float minus_zero[1] = {-0.0f};
+
+    plumb_sum_ordered(&by_index, minus_zero, 1, &sum, NULL, NULL, NULL);
+    CHECK(sum == 0 && signbit(sum), "-0 alone becomes %g", sum);
+    check_done("refused sums, and none");
+}
+
 int main(void)
 {
     lane_order();
     worked();
     scales();
+    headroom();
+    formats();
+    stochastic();
+    accumulated();
     pieces();
     specials();
     refusals();
+    refused_sums();
     return check_exit();
 }
