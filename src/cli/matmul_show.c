@@ -24,6 +24,7 @@ matmul_difference matmul_compare(const float *c, const float *reference, size_t 
 {
     matmul_difference found = {0};
     double error = 0, norm = 0, shift = 0, size = 0, worst = -1;
+    bool lost = false; /* a pair of which one is not finite */
 
     for (size_t i = 0; i < m * n; i++) {
         const float x = c[i], r = reference[i];
@@ -40,6 +41,7 @@ matmul_difference matmul_compare(const float *c, const float *reference, size_t 
             found.equal++;
         } else if (badness(x, r) > worst) {
             worst = badness(x, r);
+            lost = lost || !finite;
             found.any = true;
             found.row = i / n;
             found.col = i % n;
@@ -47,7 +49,10 @@ matmul_difference matmul_compare(const float *c, const float *reference, size_t 
             found.worst_reference = r;
         }
     }
-    found.frobenius = norm > 0 ? sqrt(error / norm) : error > 0 ? (double)INFINITY : 0;
+    if (lost || (norm == 0 && error > 0))
+        found.frobenius = (double)INFINITY;
+    else
+        found.frobenius = norm > 0 ? sqrt(error / norm) : 0;
     found.bias = size > 0 ? shift / size : 0;
     return found;
 }
@@ -71,6 +76,9 @@ static void print_headline(const matmul_problem *problem)
     }
     if (!found->any)
         printf(" gives the bits of ");
+    else if (found->nonfinite != found->nonfinite_reference)
+        printf(": %zu of %zu results are not finite, but %zu of ", found->nonfinite,
+               problem->m * problem->n, found->nonfinite_reference);
     else if (fabs(found->bias) >= found->frobenius / 2)
         printf(": sums too %s by %.2g %% on the whole, against ",
                found->bias < 0 ? "small" : "large", 100 * fabs(found->bias));
@@ -153,14 +161,41 @@ static bool seen_before(const matmul_problem *problem, size_t i)
     return false;
 }
 
+/* "evidence     " and words, broken at spaces; the last line is left open. */
+static void print_words(const char *words, size_t *column)
+{
+    while (*words != 0) {
+        const size_t length = strcspn(words, " ");
+
+        if (*column + 1 + length > 99)
+            *column = (size_t)printf("\n%12s", "") - 1;
+        *column += (size_t)printf(" %.*s", (int)length, words);
+        words += length + (words[length] == ' ');
+    }
+}
+
+/* The grade of each unit; of a single one also what exactly it was checked against. */
 static void print_evidence(const matmul_problem *problem)
 {
-    printf("%-12s", "evidence");
-    for (size_t i = 0; i < problem->count; i++)
-        if (!seen_before(problem, i))
-            printf("%s %s: %s", i > 0 ? ";" : "",
-                   plumb_sum_kind_name(problem->results[i].how.kind),
-                   evidence_of(problem->results[i].how.kind));
+    size_t column = (size_t)printf("%-12s", "evidence");
+    size_t kinds = 0;
+
+    for (size_t i = 0; i < problem->count; i++) {
+        const plumb_sum_kind kind = problem->results[i].how.kind;
+        char words[120];
+
+        if (seen_before(problem, i))
+            continue;
+        plumb_print(words, sizeof words, "%s%s: %s", kinds++ > 0 ? "| " : "",
+                    plumb_sum_kind_name(kind), evidence_of(kind));
+        print_words(words, &column);
+    }
+    const plumb_unit *only = plumb_unit_get(problem->results[0].how.kind);
+
+    if (kinds == 1 && only != NULL) {
+        print_words("|", &column);
+        print_words(only->source, &column);
+    }
     putchar('\n');
 }
 

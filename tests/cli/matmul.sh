@@ -136,6 +136,8 @@ npy c-nan.npy '<f4' 2 2 False "000000c0 0000c07f 000080bf 0000f041"
 try "NaN in the reference" 0 "$PLUMB" matmul a.npy b.npy --spec fp32 --compare c-nan.npy
 shows "NaN in the reference" '[0,1] 12, not nan'
 shows "NaN in the reference" 'non-finite   0 in fp32, 1 in the reference'
+shows "NaN in the reference" 'fp32: 0 of 4 results are not finite, but 1 of c-nan.npy'
+shows "NaN in the reference" ' inf '
 try "itself" 0 "$PLUMB" matmul a.npy b.npy --spec fp32 --compare fp32
 [ "$(head -n 1 out)" = 'fp32 gives the bits of fp32' ]
 result $? "itself: $(head -n 1 out)"
@@ -151,6 +153,7 @@ try "no scale" 0 "$PLUMB" matmul big.npy big.npy --spec e4m3:none
 shows "no scale" '1 saturated'
 try "hopper-16" 0 "$PLUMB" matmul a.npy b.npy -a hopper-16
 shows "hopper-16" 'as bf16:'
+shows "hopper-16" 'hopper-16: hardware vectors | H100 and H200'
 try "volta-16" 0 "$PLUMB" matmul a.npy b.npy -a volta-16
 shows "volta-16" 'as fp16:'
 try "1x128" 0 "$PLUMB" matmul a.npy b.npy --spec e4m3:1x128 --spec-b e4m3:128x128
