@@ -23,7 +23,8 @@ typedef struct plumb_counts {
     uint64_t total; /* elements */
 
     /* Finite, but past the largest finite value after rounding, or below what a format
-     * without sign has; whatever became of them: largest, infinity or NaN.
+     * without sign has; whatever became of them: largest, infinity or NaN.  A zero in the
+     * source is never counted here (e8m0).
      */
     uint64_t saturated;
 
