@@ -1,0 +1,170 @@
+/* Matrix units against cases worked by hand and outputs of real GPUs that lie beside this file,
+ * and each rule of a unit that its row can express broken on purpose: the vectors must tell.
+ */
+#include "vectors.h"
+
+#include "check.h"
+
+#include <stdlib.h>
+
+static void read_beside(const char *name, vectors *v)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/tests/matmul/%s", getenv("PLUMB_SOURCE_DIR"), name);
+    if (!vectors_read(path, NULL, v)) {
+        printf("Bail out! cannot read %s\n", path);
+        exit(1);
+    }
+}
+
+static void all_rows(const char *name, const vectors *v, void *workspace)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const vector *row = &v->rows[i];
+        const plumb_unit *unit = plumb_unit_get(row->kind);
+        const uint32_t dot = vector_dot(row, unit), c = vector_matmul(row, workspace);
+
+        CHECK(dot == row->d, "%s %s: unit gives %08x, want %08x", row->id, unit->name, dot,
+              row->d);
+        CHECK(c == row->d, "%s %s: product gives %08x, want %08x", row->id, unit->name, c,
+              row->d);
+    }
+    check_done(name);
+}
+
+/* A wrong row misses some of the vectors. */
+static void is_told(const vectors *v, plumb_sum_kind kind, const plumb_unit *wrong,
+                    const char *rule)
+{
+    const size_t missed = vectors_missed(v, kind, wrong);
+
+    printf("# %s, %s: %zu missed\n", wrong->name, rule, missed);
+    CHECK(missed > 0, "%s: nothing tells that %s is wrong", wrong->name, rule);
+}
+
+static void broken_rules(plumb_sum_kind kind, const vectors *v)
+{
+    const plumb_unit unit = *plumb_unit_get(kind);
+    plumb_unit wrong = unit;
+
+    CHECK(vectors_missed(v, kind, &unit) == 0, "%s is wrong itself", unit.name);
+    wrong.fraction_bits = unit.fraction_bits - 1;
+    is_told(v, kind, &wrong, "one fraction bit less");
+    wrong.fraction_bits = unit.fraction_bits + 1;
+    is_told(v, kind, &wrong, "one fraction bit more");
+    wrong = unit;
+    wrong.terms_8 /= 2;
+    wrong.terms_16 /= 2;
+    is_told(v, kind, &wrong, "half as many terms");
+    wrong = unit;
+    wrong.rounding = PLUMB_ROUND_NEAREST_EVEN;
+    is_told(v, kind, &wrong, "nearest results");
+    wrong = unit;
+    wrong.result_bits = unit.result_bits == 13 ? 23 : 13;
+    is_told(v, kind, &wrong, "another width of results");
+    wrong = unit;
+    wrong.addend_every = unit.addend_every > 0 ? 0
+                         : unit.terms_8 > 0    ? unit.terms_8
+                                               : unit.terms_16;
+    wrong.interleaved = false;
+    is_told(v, kind, &wrong, "C on the other side of the sum");
+    wrong = unit;
+    wrong.nan_fp32 = wrong.nan_fp16 = 0x7fc00000;
+    if (unit.terms_8 > 0)
+        is_told(v, kind, &wrong, "another NaN");
+}
+
+static void order_of_k(const vectors *v)
+{
+    plumb_unit wrong = *plumb_unit_get(PLUMB_SUM_HOPPER_MMA);
+
+    wrong.interleaved = false;
+    is_told(v, PLUMB_SUM_HOPPER_MMA, &wrong, "order of k");
+}
+
+/* Where no vector of a chip reaches: the two published models differ below 2^-126 (eight
+ * products of 2^-152: nothing, or 2^-149), and the floor decides.
+ */
+static void exponent_floor(void)
+{
+    const uint16_t x[8] = {0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980};
+    plumb_unit unit = *plumb_unit_get(PLUMB_SUM_HOPPER_16);
+    float d = -1;
+
+    CHECK(plumb_unit_dot(&unit, PLUMB_FP32, PLUMB_BF16, x, PLUMB_BF16, x, 8, 0, &d, NULL) ==
+                  PLUMB_OK &&
+              d == 0x1p-149f,
+          "floor -133: %a", (double)d);
+    unit.floor_fp32 = -126;
+    CHECK(plumb_unit_dot(&unit, PLUMB_FP32, PLUMB_BF16, x, PLUMB_BF16, x, 8, 0, &d, NULL) ==
+                  PLUMB_OK &&
+              d == 0,
+          "floor -126: %a", (double)d);
+    check_done("the floor of the exponent");
+}
+
+static void refused_rows(void)
+{
+    const uint8_t x[4] = {0x38, 0x38, 0x38, 0x38};
+    const plumb_unit good = *plumb_unit_get(PLUMB_SUM_HOPPER_MMA);
+    plumb_unit bad[8];
+    float d = -1;
+
+    for (size_t i = 0; i < 8; i++)
+        bad[i] = good;
+    bad[0].terms_8 = 0;
+    bad[1].terms_8 = PLUMB_UNIT_MAX_TERMS + 1;
+    bad[2].fraction_bits = 0;
+    bad[3].fraction_bits = PLUMB_UNIT_MAX_FRACTION + 1;
+    bad[4].result_bits = 24;
+    bad[5].addend_every = 24;
+    bad[6].addend_every = 0;
+    bad[7].floor_fp32 = 128;
+    for (size_t i = 0; i < 8; i++)
+        CHECK(plumb_unit_dot(&bad[i], PLUMB_FP32, PLUMB_E4M3, x, PLUMB_E4M3, x, 4, 0, &d,
+                             NULL) == PLUMB_BAD_ARGUMENT &&
+                  d == -1,
+              "row %zu", i);
+    CHECK(plumb_unit_dot(&good, PLUMB_BF16, PLUMB_E4M3, x, PLUMB_E4M3, x, 4, 0, &d, NULL) ==
+              PLUMB_BAD_ARGUMENT,
+          "bf16 results");
+    CHECK(plumb_unit_dot(&good, PLUMB_FP32, PLUMB_E4M3, x, PLUMB_UE4M3, x, 4, 0, &d,
+                         NULL) == PLUMB_UNSUPPORTED,
+          "ue4m3");
+    CHECK(plumb_unit_get(PLUMB_SUM_FP32) == NULL &&
+              plumb_unit_get(PLUMB_SUM_EXACT) == NULL &&
+              plumb_unit_get(PLUMB_SUM_COUNT) == NULL,
+          "a row where there is none");
+    check_done("rows that are refused");
+}
+
+int main(void)
+{
+    static const plumb_sum_kind broken[] = {
+        PLUMB_SUM_HOPPER_WGMMA,      PLUMB_SUM_ADA_MMA,   PLUMB_SUM_HOPPER_MMA,
+        PLUMB_SUM_BLACKWELL_TCGEN05, PLUMB_SUM_HOPPER_16, PLUMB_SUM_AMPERE_16,
+        PLUMB_SUM_VOLTA_16};
+    _Alignas(64) static unsigned char workspace[1 << 20];
+    vectors hand, silicon, both;
+
+    read_beside("hand.csv", &hand);
+    read_beside("silicon.csv", &silicon);
+    all_rows("cases worked by hand", &hand, workspace);
+    all_rows("outputs of GPUs", &silicon, workspace);
+
+    both.count = hand.count + silicon.count;
+    both.rows = malloc(both.count * sizeof *both.rows);
+    memcpy(both.rows, hand.rows, hand.count * sizeof *both.rows);
+    memcpy(both.rows + hand.count, silicon.rows, silicon.count * sizeof *both.rows);
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        broken_rules(broken[i], &both);
+    order_of_k(&both);
+    check_done("rules broken on purpose are told");
+    exponent_floor();
+    refused_rows();
+    vectors_free(&hand);
+    vectors_free(&silicon);
+    vectors_free(&both);
+    return check_exit();
+}
