@@ -72,7 +72,7 @@ static plumb_status make_example(const matmul_values *asked, bool transposed,
     side->x = malloc(count * sizeof(float) + 1);
     if (side->x == NULL)
         return out_of_memory(why);
-    plumb_random_normal(asked->seed.number, plumb_random_stream(side->stream), 1, count,
+    plumb_random_normal(asked->seed.number, plumb_random_stream(side->numbers), 1, count,
                         side->x);
     for (size_t j = 0; examples[i].same_sign && j < count; j++)
         side->x[j] = side->x[j] < 0 ? -side->x[j] : side->x[j];
@@ -137,7 +137,7 @@ static plumb_status quantise(const matmul_values *asked, const char *spec,
                              const char *codes, const char *usual, bool transposed,
                              matmul_side *side, plumb_error *why)
 {
-    const plumb_draw draw = {asked->seed.number, plumb_random_stream(side->stream)};
+    const plumb_draw draw = {asked->seed.number, plumb_random_stream(side->chances)};
     const plumb_source source = {PLUMB_FP32, side->x, side->rows, side->cols, side->cols};
     char kept[PLUMB_SPEC_TEXT];
     plumb_copies copies = {.spectrum = &side->spectrum};
@@ -179,8 +179,10 @@ static plumb_status load_operands(const matmul_values *asked, const cli_line *li
     const char *usual = usual_format(problem);
     plumb_status status;
 
-    problem->a.stream = "matmul/a";
-    problem->b.stream = "matmul/b";
+    problem->a.numbers = "matmul/a";
+    problem->a.chances = "matmul/a/chances";
+    problem->b.numbers = "matmul/b";
+    problem->b.chances = "matmul/b/chances";
     if (asked->example != NULL) {
         status = make_example(asked, problem->layout->a_transposed, &problem->a, why);
         if (status == PLUMB_OK)

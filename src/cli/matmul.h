@@ -23,9 +23,10 @@ typedef struct matmul_layout {
 
 /* One operand, as it was read and as it is multiplied. */
 typedef struct matmul_side {
-    const char *name;   /* the file, or "example" */
-    const char *stream; /* of its random bits */
-    char type[16];      /* of its elements */
+    const char *name;              /* the file, or "example" */
+    const char *numbers, *chances; /* streams of random bits: never one for both, or the
+                                      rounding would depend on the number */
+    char type[16];                 /* of its elements */
     size_t rows, cols, inexact;
     float *x;
     bool are_codes;

@@ -1,0 +1,45 @@
+#!/bin/sh
+# What the pages show is what the program prints: every "$ COMMAND" in a ```console block is run
+# and the page made anew; it must come out as it is.
+#
+# To renew the pages: sh tests/cli/docs.sh --write (with PLUMB and PLUMB_SOURCE_DIR set).
+# shellcheck source=tests/cli/lib.sh
+. "${PLUMB_SOURCE_DIR:?}/tests/cli/lib.sh"
+
+plumb() {
+    "${PLUMB:?}" "$@"
+}
+
+# renew < PAGE > THE PAGE ANEW
+renew() {
+    inside=false
+    while IFS= read -r line; do
+        case $line in
+        '```console') inside=true ;;
+        '```') inside=false ;;
+        '$ '*)
+            if $inside; then
+                printf '%s\n' "$line"
+                eval "${line#\$ }" </dev/null 2>&1
+                echo $? >>statuses
+                continue
+            fi
+            ;;
+        *) $inside && continue ;;
+        esac
+        printf '%s\n' "$line"
+    done
+}
+
+for page in README.md docs/formats.md docs/accumulators.md docs/truncation.md; do
+    : >statuses
+    renew <"$PLUMB_SOURCE_DIR/$page" >new
+    [ -s statuses ] && ! grep -q -v -x 0 statuses
+    result $? "$page: $(wc -l <statuses) commands, all of which work"
+    if [ "${1:-}" = --write ]; then
+        cat new >"$PLUMB_SOURCE_DIR/$page"
+    fi
+    diff "$PLUMB_SOURCE_DIR/$page" new
+    result $? "$page shows what they print"
+done
+finish
