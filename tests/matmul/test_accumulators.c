@@ -9,6 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 static const float untouched = 12345.0f;
 
 /* A format that the kind takes, by the text of plumb/matmul.h. */
@@ -158,8 +162,251 @@ static void random_products(plumb_sum_kind kind)
     check_done(plumb_sum_kind_name(kind));
 }
 
+/* --- worked cases ------------------------------------------------------------ */
+
+_Alignas(64) static unsigned char scratch[1 << 20];
+
+static float one_by_one(const plumb_accumulator *how, plumb_format format, const void *x,
+                        const void *y, size_t k, float old)
+{
+    const plumb_quantized qx = {
+        .format = format, .rows = 1, .cols = k, .ld = k, .codes = (void *)x};
+    const plumb_quantized qy = {
+        .format = format, .rows = 1, .cols = k, .ld = k, .codes = (void *)y};
+    const plumb_operand a = {&qx, false}, b = {&qy, false};
+    plumb_error why = {0};
+    float c = old;
+
+    CHECK_OK(plumb_matmul(how, &a, &b, &c, 1, old != 0, (plumb_tile){0}, scratch, &why),
+             why);
+    return c;
+}
+
+typedef struct worked {
+    const char *what;
+    bool half;
+    float x[4], y[4], old, want;
+} worked;
+
+static const worked exact_cases[] = {
+    {"2^254 cancels, 2^-149 stays",
+     false,
+     {0x1p127f, 0x1p127f, 0x1p-149f},
+     {0x1p127f, -0x1p127f, 1},
+     0,
+     0x1p-149f},
+    {"a tie goes to even", false, {1, 0x1p-24f}, {1, 1}, 0, 1},
+    {"2^-298 above the tie",
+     false,
+     {1, 0x1p-24f, 0x1p-149f},
+     {1, 1, 0x1p-149f},
+     0,
+     0x1.000002p0f},
+    {"2^-298 below the tie",
+     false,
+     {1, 0x1.8p-23f, -0x1p-149f},
+     {1, 1, 0x1p-149f},
+     0,
+     0x1.000002p0f},
+    {"the same, negative",
+     false,
+     {-1, -0x1p-24f, -0x1p-149f},
+     {1, 1, 0x1p-149f},
+     0,
+     -0x1.000002p0f},
+    {"half a step past the largest is infinity",
+     false,
+     {0x1.fffffep127f, 0x1p103f},
+     {1, 1},
+     0,
+     INFINITY},
+    {"a little less is the largest",
+     false,
+     {0x1.fffffep127f, 0x1p103f, -0x1p-149f},
+     {1, 1, 0x1p-149f},
+     0,
+     0x1.fffffep127f},
+    {"half of the least is zero", false, {0x1p-149f}, {0.5f}, 0, 0},
+    {"three halves of it are two", false, {0x1p-149f}, {1.5f}, 0, 0x1p-148f},
+    {"old C is part of the sum",
+     false,
+     {0x1p-24f, 0x1p-149f},
+     {1, 0x1p-149f},
+     1,
+     0x1.000002p0f},
+    {"nothing left is +0", false, {-1}, {1}, 1, 0},
+    {"65519.99 is 65504", true, {65504, 16, -0x1p-40f}, {1, 1, 1}, 0, 65504},
+    {"65520 is infinity", true, {65504, 16}, {1, 1}, 0, INFINITY},
+    {"fp16 subnormals", true, {0x1p-25f, 0x1p-149f}, {1, 1}, 0, 0x1p-24f},
+};
+
+static void exact_worked(void)
+{
+    for (size_t i = 0; i < sizeof exact_cases / sizeof *exact_cases; i++) {
+        const worked *w = &exact_cases[i];
+        const plumb_accumulator how = {PLUMB_SUM_EXACT, false,
+                                       w->half ? PLUMB_FP16 : PLUMB_FP32};
+        const float c = one_by_one(&how, PLUMB_FP32, w->x, w->y, 4, w->old);
+
+        CHECK(draw_float_bits(c) == draw_float_bits(w->want), "%s: %a, want %a", w->what,
+              (double)c, (double)w->want);
+    }
+    check_done("exact sums worked by hand");
+}
+
+/* Narrow codes are whole multiples of their least value: int64 sums need no MPFR. */
+static void exact_integers(plumb_format format, double least)
+{
+    enum { K = 900 };
+    static uint8_t x[K], y[K];
+    const plumb_accumulator how = {PLUMB_SUM_EXACT, false, PLUMB_FP32};
+
+    for (int trial = 0; trial < 20; trial++) {
+        int64_t sum = 0;
+
+        for (size_t k = 0; k < K; k++) {
+            x[k] = (uint8_t)(draw_below(0x78) | (draw_bits() & 0x80));
+            y[k] = (uint8_t)(draw_below(0x48) | (draw_bits() & 0x80));
+            sum += (int64_t)((double)oracle_value(format, x, k) / least) *
+                   (int64_t)((double)oracle_value(format, y, k) / least);
+        }
+        const float want = (float)sum * (float)(least * least); /* a power of two */
+        const float c = one_by_one(&how, format, x, y, K, 0);
+        CHECK(c == want, "%a, want %a", (double)c, (double)want);
+    }
+}
+
+/* --- arguments --------------------------------------------------------------- */
+
+static void names(void)
+{
+    static const char *const bad[] = {"",
+                                      "fp",
+                                      "fp32+",
+                                      "fp32+fp16+promote128",
+                                      "+fp16",
+                                      "hopper-wgmma+promote",
+                                      "Exact",
+                                      "fp32 ",
+                                      "hopper-wgmma+promote128+fp16+fp16"};
+    plumb_accumulator read = {PLUMB_SUM_EXACT, true, PLUMB_FP16};
+    char text[PLUMB_ACCUMULATOR_TEXT];
+    plumb_error why;
+
+    for (int kind = 0; kind < PLUMB_SUM_COUNT; kind++) {
+        for (int more = 0; more < 4; more++) {
+            const plumb_accumulator how = {(plumb_sum_kind)kind, more % 2 == 1,
+                                           more / 2 == 1 ? PLUMB_FP16 : PLUMB_FP32};
+
+            plumb_accumulator_print(&how, text);
+            CHECK_OK(plumb_accumulator_parse(text, &read, &why), why);
+            CHECK(read.kind == how.kind && read.promote128 == how.promote128 &&
+                      read.output == how.output,
+                  "%s reads back differently", text);
+        }
+    }
+    CHECK(strcmp(text, "volta-16+promote128+fp16") == 0, "the last one is %s", text);
+    plumb_accumulator_print(NULL, text);
+    CHECK(strcmp(text, "fp32") == 0, "NULL is %s", text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(plumb_accumulator_parse(bad[i], &read, &why) == PLUMB_BAD_INPUT &&
+                  strstr(why.message, "hopper-wgmma") != NULL &&
+                  read.kind == PLUMB_SUM_VOLTA_16,
+              "\"%s\" was read", bad[i]);
+    check_done("names");
+}
+
+static plumb_status refuse(const plumb_accumulator *how, const plumb_quantized *a,
+                           const plumb_quantized *b, size_t ldc, plumb_error *why)
+{
+    const plumb_operand left = {a, false}, right = {b, false};
+    float c[4] = {untouched, untouched, untouched, untouched};
+    const plumb_status status =
+        plumb_matmul(how, &left, &right, c, ldc, false, (plumb_tile){0}, scratch, why);
+
+    CHECK(c[0] == untouched && c[1] == untouched, "C touched by a refused product");
+    return status;
+}
+
+static void refusals(void)
+{
+    uint8_t codes[64] = {0};
+    float d[4] = {1, 1, 1.5f, 1};
+    const plumb_quantized e4m3 = {
+        .format = PLUMB_E4M3, .rows = 1, .cols = 4, .ld = 4, .codes = codes};
+    plumb_quantized bf16 = e4m3, scales = e4m3, mx = e4m3, tall = e4m3;
+    const plumb_accumulator wgmma = {PLUMB_SUM_HOPPER_WGMMA, false, PLUMB_FP32},
+                            exact = {PLUMB_SUM_EXACT, false, PLUMB_FP32},
+                            unknown = {PLUMB_SUM_COUNT, false, PLUMB_FP32},
+                            odd = {PLUMB_SUM_EXACT, false, PLUMB_BF16},
+                            tcgen05 = {PLUMB_SUM_BLACKWELL_TCGEN05, false, PLUMB_FP32};
+    plumb_error why;
+
+    bf16.format = PLUMB_BF16;
+    CHECK(refuse(&wgmma, &e4m3, &bf16, 1, &why) == PLUMB_UNSUPPORTED &&
+              strstr(why.message, "hopper-wgmma does not multiply e4m3 by bf16") != NULL &&
+              strstr(why.message, "it takes e4m3, e5m2") != NULL,
+          "%s", why.message);
+    scales.format = PLUMB_UE4M3;
+    CHECK(refuse(&exact, &scales, &e4m3, 1, &why) == PLUMB_UNSUPPORTED, "ue4m3");
+    CHECK(refuse(NULL, &e4m3, &scales, 1, &why) == PLUMB_UNSUPPORTED, "ue4m3, canonical");
+    CHECK(refuse(&unknown, &e4m3, &e4m3, 1, &why) == PLUMB_BAD_ARGUMENT, "kind");
+    CHECK(refuse(&odd, &e4m3, &e4m3, 1, &why) == PLUMB_BAD_ARGUMENT, "bf16 results");
+    mx.grain = PLUMB_GRAIN_MX32;
+    mx.rows = 4;
+    mx.d = d;
+    CHECK(refuse(&tcgen05, &e4m3, &mx, 4, &why) == PLUMB_BAD_ARGUMENT &&
+              strstr(why.message, "scale 2 is 1.5") != NULL,
+          "%s", why.message);
+    mx.along_rows = true;
+    CHECK(refuse(&wgmma, &mx, &e4m3, 1, &why) == PLUMB_BAD_SHAPE, "MX blocks across K");
+    mx.grain = (plumb_grain)77;
+    CHECK(refuse(&wgmma, &mx, &e4m3, 1, &why) == PLUMB_BAD_ARGUMENT, "grain");
+    tall.rows = SIZE_MAX / 4 + 2;
+    CHECK(refuse(&exact, &tall, &e4m3, 1, &why) == PLUMB_BAD_SHAPE, "A overflows");
+    CHECK(refuse(NULL, &e4m3, &tall, tall.rows, &why) == PLUMB_BAD_SHAPE, "B overflows");
+    tall = e4m3;
+    tall.cols = tall.ld = 0;
+    tall.rows = SIZE_MAX / 8;
+    const plumb_quantized empty = {.format = PLUMB_E4M3, .rows = 3};
+    CHECK(refuse(&exact, &tall, &empty, 3, &why) == PLUMB_BAD_SHAPE, "C overflows");
+    check_done("refusals");
+}
+
+/* The caller's rounding and flushing modes neither matter nor change. */
+static void caller_mode(void)
+{
+#if defined(__x86_64__)
+    const unsigned before = _mm_getcsr(), odd = 0xffc0 & ~0x1000u;
+    const uint8_t x[2] = {0x38, 0x01}, y[2] = {0x38, 0x38};
+
+    for (int kind = PLUMB_SUM_EXACT; kind <= PLUMB_SUM_BLACKWELL_TCGEN05; kind++) {
+        const plumb_accumulator how = {(plumb_sum_kind)kind, true, PLUMB_FP32};
+        const float want = one_by_one(&how, PLUMB_E4M3, x, y, 2, 0x1.8p-24f);
+
+        _mm_setcsr(odd); /* toward zero, FTZ, DAZ; one exception unmasked */
+        const float c = one_by_one(&how, PLUMB_E4M3, x, y, 2, 0x1.8p-24f);
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        CHECK(after == odd, "MXCSR is left %04x", after);
+        CHECK(c == want && c == 0x1.008002p0f, "kind %d in the caller's mode: %a", kind,
+              (double)c);
+    }
+    check_done("the caller's modes");
+#else
+    check_skip("the caller's modes", "no MXCSR here");
+#endif
+}
+
 int main(void)
 {
+    names();
+    refusals();
+    caller_mode();
+    exact_worked();
+    exact_integers(PLUMB_E4M3, 0x1p-9);
+    exact_integers(PLUMB_E5M2, 0x1p-16);
+    check_done("exact sums against integers");
     for (int kind = PLUMB_SUM_EXACT; kind < PLUMB_SUM_COUNT; kind++) {
         if (kind == PLUMB_SUM_EXACT && !oracle_has_exact())
             check_skip("exact", "no MPFR in this build");

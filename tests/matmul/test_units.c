@@ -56,6 +56,7 @@ static void broken_rules(plumb_sum_kind kind, const vectors *v)
     wrong = unit;
     wrong.terms_8 /= 2;
     wrong.terms_16 /= 2;
+    wrong.terms_tf32 /= 2;
     is_told(v, kind, &wrong, "half as many terms");
     wrong = unit;
     wrong.rounding = PLUMB_ROUND_NEAREST_EVEN;

@@ -28,7 +28,9 @@ static bool read_hex(const char *text, size_t digits, uint32_t *x)
 /* Codes as they lie in memory. */
 static bool read_codes(const char *text, plumb_format format, uint32_t *codes, size_t *k)
 {
-    const size_t bytes = format == PLUMB_BF16 || format == PLUMB_FP16 ? 2 : 1;
+    const size_t bytes = format == PLUMB_TF32                           ? 4
+                         : format == PLUMB_BF16 || format == PLUMB_FP16 ? 2
+                                                                        : 1;
     const size_t n = strlen(text) / (2 * bytes);
 
     if (n == 0 || n > VECTOR_K || strlen(text) != 2 * bytes * n)
@@ -38,7 +40,9 @@ static bool read_codes(const char *text, plumb_format format, uint32_t *codes, s
 
         if (!read_hex(text + 2 * bytes * i, 2 * bytes, &code))
             return false;
-        if (bytes == 2)
+        if (bytes == 4)
+            codes[i] = code;
+        else if (bytes == 2)
             ((uint16_t *)codes)[i] = (uint16_t)code;
         else
             ((uint8_t *)codes)[i] = (uint8_t)code;
