@@ -4,6 +4,8 @@
 #include "reduce/step.h"
 #include "reduce/tally.h"
 
+#include <math.h>
+
 plumb_status plumb_accumulate(const plumb_cast *cast, float decay, float *state,
                               const float *x, size_t n, plumb_counts *casts,
                               plumb_sum_counts *sums, plumb_error *why)

@@ -9,6 +9,8 @@
 #include "reduce/step.h"
 #include "reduce/tally.h"
 
+#include <math.h>
+
 typedef struct numbers {
     plumb_step step;
     bool wide;
@@ -42,9 +44,9 @@ static void push(void *context, size_t leaf)
     const double x = (double)m->x[leaf];
 
     *top = rounded(m, x);
-    if (sums == NULL || !plumb_is_finite(x))
+    if (sums == NULL || !isfinite(x))
         return;
-    const double error = plumb_is_finite(*top) ? x - *top : 0;
+    const double error = isfinite(*top) ? x - *top : 0;
 
     sums->energy += x * x;
     sums->lost += error * error;

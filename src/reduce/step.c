@@ -3,6 +3,7 @@
 
 #include "reduce/tally.h"
 
+#include <math.h>
 #include <string.h>
 
 plumb_status plumb_step_prepare(plumb_cast *cast, bool *fp32, plumb_error *why)

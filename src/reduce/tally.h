@@ -9,18 +9,10 @@
 
 #include "plumb/reduce.h"
 
-#include <float.h>
-#include <math.h>
-
 typedef struct plumb_outcome {
     double update, error; /* exact - old, exact - result; 0 where something is not finite */
     uint64_t swamped, replaced, nonfinite; /* 0 or 1 */
 } plumb_outcome;
-
-static inline __attribute__((always_inline)) bool plumb_is_finite(double x)
-{
-    return fabs(x) <= DBL_MAX;
-}
 
 /* scaled is decay * old. */
 static inline __attribute__((always_inline)) plumb_outcome
@@ -28,8 +20,8 @@ plumb_outcome_of(double scaled, double old, double x, double result)
 {
     const double sum = scaled + x, part = sum - scaled;
     const double rest = (scaled - (sum - part)) + (x - part); /* scaled + x = sum + rest */
-    const bool finite = plumb_is_finite(scaled) & plumb_is_finite(old) &
-                        plumb_is_finite(x) & plumb_is_finite(result);
+    const bool finite = (scaled - scaled) + (old - old) + (x - x) + (result - result) ==
+                        0; /* inf - inf: NaN */
     const double update = finite ? (sum - old) + rest : 0;
 
     return (plumb_outcome){

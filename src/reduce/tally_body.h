@@ -34,9 +34,9 @@ INLINE void leaves_of_16(const float *x, const float *value, lanes *sum)
 {
     for (int l = 0; l < LANES; l++) {
         const double in = (double)x[l], out = (double)value[l];
-        const double error = plumb_is_finite(in) & plumb_is_finite(out) ? in - out : 0;
+        const double error = (in - in) + (out - out) == 0 ? in - out : 0;
 
-        sum->energy[l] += plumb_is_finite(in) ? in * in : 0;
+        sum->energy[l] += in - in == 0 ? in * in : 0;
         sum->lost[l] += error * error;
         sum->missing[l] += error;
     }

@@ -16,7 +16,8 @@ static inline exact exact_of(double x)
     /* 40 bits before the point and 20 behind it fit into 64; the other 40 are taken apart. */
     const double high = floor(ldexp(x, low));
 
-    return ((exact)(int64_t)high << 40) + (exact)(int64_t)ldexp(ldexp(x, low) - high, 40);
+    return (exact)(int64_t)high * ((exact)1 << 40) +
+           (exact)(int64_t)ldexp(ldexp(x, low) - high, 40);
 }
 
 static inline long double exact_value(exact x)
