@@ -253,21 +253,20 @@ static int show_json(const format_facts *facts, const values *asked, const cli_w
 
 static int show_all(const values *asked)
 {
-    json_t *list = json_array();
-
     if (asked->codes)
         return cli_complain("--codes needs a format; 'plumb format' lists them");
-    if (!asked->json)
+    if (!asked->json) {
         print_all();
-    for (int i = 0; asked->json && i < PLUMB_FORMAT_COUNT; i++) {
+        return CLI_HEALTHY;
+    }
+    json_t *list = json_array();
+
+    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++) {
         const format_facts facts = format_facts_of((plumb_format)i);
 
         json_array_append_new(list, format_json(&facts));
     }
-    if (asked->json)
-        return print_json(list);
-    json_decref(list);
-    return CLI_HEALTHY;
+    return print_json(list);
 }
 
 /* --- the verb ------------------------------------------------------------------------ */
