@@ -20,8 +20,8 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* The code of the least power of two that is not below v, finite and not negative; what is at
- * most 2^-127, half of the fp32 subnormals, has code 0.
+/* The code of the least power of two that is not below v, of 0 to FLT_MAX / 6; what is at most
+ * 2^-127, half of the fp32 subnormals, has code 0.
  */
 static uint8_t round_up(float v)
 {
@@ -29,7 +29,7 @@ static uint8_t round_up(float v)
 
     if (exponent == 0)
         return fraction > HALF;
-    return (uint8_t)(exponent + (fraction != 0 && exponent < E8M0_LARGEST));
+    return (uint8_t)(exponent + (fraction != 0));
 }
 
 uint8_t plumb_mx_scale(plumb_mx_rounding rounding, plumb_format element, float amax)
@@ -73,7 +73,7 @@ float plumb_nvfp4_scale(float amax_of_tensor)
     return s <= FLT_MAX ? s : FLT_MAX;
 }
 
-/* Nearest UE4M3, saturating: the codes of E4M3 without its sign. */
+/* Nearest UE4M3, saturating, so that an infinite x needs no clamp: the codes of E4M3 without sign. */
 static float round_to_ue4m3(float x)
 {
     const plumb_cast how = {.format = PLUMB_E4M3, .saturate = true, .scale = 1};
@@ -85,8 +85,7 @@ static float round_to_ue4m3(float x)
 
 plumb_block_scale plumb_block_scale_nvfp4(float scale_of_tensor, float amax)
 {
-    const float scaled = amax * (scale_of_tensor * (1.0f / 6.0f));
-    const float b = round_to_ue4m3(scaled <= FLT_MAX ? scaled : FLT_MAX);
+    const float b = round_to_ue4m3(amax * (scale_of_tensor * (1.0f / 6.0f)));
     const float factor = 1 / (b * (1 / scale_of_tensor));
 
     return (plumb_block_scale){factor <= FLT_MAX ? factor : FLT_MAX, false, b};
