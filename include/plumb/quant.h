@@ -231,9 +231,9 @@ typedef struct plumb_copies {
  * ignore it.
  *
  * draw: required for stochastic rounding, else ignored.  Element (row, col) uses word
- * i mod 4 of block i / 4 of the draw, i = row * cols + col in the copy along columns; the copy
- * along rows has i = col * rows + row and the stream PLUMB_STREAM_ALONG_ROWS ^ stream, so that
- * the two copies never share bits (recipes N4).
+ * i mod 4 of block i / 4 of the draw with i = row * cols + col.  A copy along rows that has codes
+ * of its own has i = col * rows + row and the stream PLUMB_STREAM_ALONG_ROWS ^ stream instead, so
+ * that the two copies never share bits (recipes N4).
  *
  * PLUMB_BAD_FORMAT for other sources, PLUMB_BAD_SHAPE when ld < cols or sizes overflow,
  * PLUMB_BAD_ARGUMENT when state or draw is missing; nothing is written then.
