@@ -162,6 +162,7 @@ INLINE rule signed_rule(plumb_format format)
     rule r = rules[format];
 
     r.has_sign = r.has_zero = true;
+    r.is_fp32 = false;
     return r;
 }
 

@@ -104,7 +104,7 @@ INLINE uint32_t round_magnitude(const rule r, plumb_rounding rounding, uint32_t 
 /* Nothing that toward zero makes of a finite value is out of range. */
 INLINE ends ends_of(const rule r, plumb_rounding rounding, ends given, uint32_t magnitude)
 {
-    if (rounding != PLUMB_ROUND_TOWARD_ZERO || r.shift == 0)
+    if (rounding != PLUMB_ROUND_TOWARD_ZERO || r.is_fp32)
         return given;
     return (ends){choose(magnitude == INF, given.above, r.largest),
                   choose(magnitude == INF, given.below, 0)};
@@ -114,16 +114,17 @@ INLINE void count_one(const rule r, uint32_t source, uint32_t magnitude, uint32_
                       bool over, bool under, tally *t)
 {
     const uint32_t most = (r.largest << r.shift) + r.rebias;
-    const bool finite = !above(magnitude, INF) & above(INF, source);
+    const bool nan = above(magnitude, INF), big = above(magnitude, most);
+    const bool nonfinite = !above(INF, source);
+    const bool finite = !(nan | nonfinite);
 
-    if (r.shift != 0) { /* no fp32 value is past fp32 */
+    if (!r.is_fp32) {
         t->saturated += (uint32_t)((over | under) & finite);
-        t->clipped += (uint32_t)((above(magnitude, most) | under) & finite);
+        t->clipped += (uint32_t)((big | under) & finite);
+        t->flushed += (uint32_t)((code == 0) & (source != 0) & !under & r.has_zero);
     }
-    if (r.has_zero)
-        t->flushed += (uint32_t)((code == 0) & (source != 0) & !under);
     t->zero += source == 0;
-    t->nonfinite += !above(INF, source);
+    t->nonfinite += nonfinite;
     t->amax = larger(t->amax, below(source, INF));
     t->code_amax = larger(t->code_amax, r.has_zero ? below(code, r.largest)
                                                    : below(code + 1, r.largest + 1));

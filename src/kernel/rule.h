@@ -25,6 +25,7 @@ typedef struct rule {
     uint32_t place;      /* zeros stored below a code (tf32) */
     bool has_sign;
     bool has_zero;
+    bool is_fp32; /* nothing is lost, no value is past it */
 } rule;
 
 /* exponent bits, fraction bits, bias, sign bits, largest, past, nan, signless, place */
@@ -35,7 +36,7 @@ typedef struct rule {
         .step_shift = 151u - (b) - (f), .largest = (large), .past = (beyond),              \
         .nan = (none), .signless = (bare), .sign = (uint32_t)(s) << ((e) + (f)),           \
         .sign_shift = 31 - (e) - (f), .place = (low), .has_sign = (s) != 0,                \
-        .has_zero = (f) != 0                                                               \
+        .has_zero = (f) != 0, .is_fp32 = (f) == 23                                         \
     }
 
 enum { NEVER = 0x7fffffff }; /* no code */
