@@ -89,8 +89,7 @@ static plumb_status read_descr(cursor *c, npy_header *header)
     const char *text = header->descr, *digits = text + (strchr("<>|=", text[0]) != NULL);
     uint64_t item;
 
-    if (text[0] == 0 || digits[0] == 0 || !plumb_text_to_uint(digits + 1, &item) ||
-        item > 1 << 20)
+    if (text[0] == 0 || digits[0] == 0 || !plumb_text_to_uint(digits + 1, &item))
         return bad(c, "'descr' is no type such as '<f4'");
     header->kind = digits[0];
     header->swapped = text[0] == '>';
