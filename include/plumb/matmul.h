@@ -89,7 +89,7 @@ typedef enum plumb_evidence {
 /* "hardware vectors", "two sources", "one source". */
 const char *plumb_evidence_name(plumb_evidence evidence);
 
-enum { PLUMB_UNIT_MAX_TERMS = 64, PLUMB_UNIT_MAX_FRACTION = 32 };
+enum { PLUMB_UNIT_MAX_TERMS = 64, PLUMB_UNIT_MAX_FRACTION = 32, PLUMB_UNIT_MAX_NVFP4 = 36 };
 
 /* A matrix unit, by one rule with parameters (Khattak and Mikaitis, arXiv 2512.07004; Xie et
  * al., MMA-Sim, arXiv 2511.10909).  One fused addition of products P_i = a_i b_i and C:
@@ -109,27 +109,44 @@ enum { PLUMB_UNIT_MAX_TERMS = 64, PLUMB_UNIT_MAX_FRACTION = 32 };
  */
 typedef struct plumb_unit {
     const char *name;
-    uint32_t
-        formats;  /* bit 1 << format for each format of operands it takes.  Formats of at
-                           most 8 bits may be mixed, wider ones not. */
-    int terms_8;  /* products of one fused addition, 1 to PLUMB_UNIT_MAX_TERMS: operands */
-    int terms_16; /* of at most 8 bits, bf16 and fp16, tf32 */
-    int terms_tf32;
+
+    /* Bit 1 << format for each format of operands it takes.  Formats of at most 8 bits may be
+     * mixed, wider ones not.
+     */
+    uint32_t formats;
+
+    /* Products of one fused addition, 1 to PLUMB_UNIT_MAX_TERMS, with operands of at most 8
+     * bits, of bf16 and fp16, and of tf32.
+     */
+    int terms_8, terms_16, terms_tf32;
+
     int fraction_bits;       /* kept of every term, 1 to PLUMB_UNIT_MAX_FRACTION */
-    int result_bits;         /* of an fp32 result: 23 or 13 */
+    int result_bits;         /* of an fp32 result, 1 to 23 */
     plumb_rounding rounding; /* of an fp32 result: toward zero or nearest even */
-    int floor_fp32;          /* least E for fp32 results ... */
-    int floor_fp16;          /* ... and for fp16 results */
-    int addend_every; /* 0: C is a term of every fused addition.  Else C is no term: each so
-                           many products are summed from +0 and C is added to that sum by one
-                           IEEE addition in the format of the results */
-    bool interleaved; /* in each addend_every products those with k mod 4 in {0, 1} come
-                           first, then the others; else in order of k */
-    bool
-        block_scales; /* MX scales (mx32) are part of the unit: their exponents are added to
-                           those of the products and nothing is joined */
-    uint32_t nan_fp32; /* bits of a NaN result as it is stored, the fp16 one widened */
-    uint32_t nan_fp16;
+    int floor_fp32;          /* least E for fp32 results; -1024: none */
+    int floor_fp16;          /* for fp16 results */
+
+    /* 0: C is a term of every fused addition.  Else C is no term: each so many products are
+     * summed from +0, and C is added to that sum by one IEEE addition in the format of the
+     * results.  With interleaved, products with k mod 4 in {0, 1} then come first and those in
+     * {2, 3} after them, in each addend_every; otherwise they come in order of k.
+     */
+    int addend_every;
+    bool interleaved;
+
+    /* MX scales (mx32) are part of the unit: their exponents are added to those of the
+     * products, and nothing is joined.
+     */
+    bool block_scales;
+
+    /* nvfp4 by nvfp4 (e2m1) is part of the unit, if not 0: 64 products are four exact sums of
+     * 16; each is one term together with its two scales, with the sum of their exponents (even
+     * when it is zero), C is another, and this many fraction bits are kept, at most
+     * PLUMB_UNIT_MAX_NVFP4.
+     */
+    int nvfp4_bits;
+
+    uint32_t nan_fp32, nan_fp16; /* bits of a NaN result as stored, the fp16 one widened */
     plumb_evidence evidence;
     const char *source; /* of the evidence, one line */
 } plumb_unit;
@@ -183,7 +200,8 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
  *                 rounded once to the nearest result, ties to even, with subnormals; infinities
  *                 and NaN as IEEE; a zero sum is +0.
  *   GPU units     formats as plumb_unit says, scales as above, or inside where block_scales
- *                 says so: both operands mx32, or one of them and the other without scales.
+ *                 (both operands mx32, or one of them and the other without scales) and
+ *                 nvfp4_bits say so (both nvfp4; d_tensor comes last all the same).
  *   +promote128   the same with L at most 128, joined with da * db where a scale belongs to a
  *                 part of K, else with 1 (and scales of tensor and row once, at the end).  Exact
  *                 sums are then those of the codes in a block, rounded to the result format.
@@ -199,8 +217,9 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
  * it enters a unit, and every result is rounded to fp16 at the end.
  *
  * PLUMB_BAD_SHAPE when the inner sizes differ, blocks do not lie along K, the tile leaves the
- * matrix, or sizes overflow; PLUMB_BAD_ARGUMENT for a *how out of range; PLUMB_UNSUPPORTED for
- * formats that the kind does not take.  C is then untouched.
+ * matrix, or sizes overflow; PLUMB_BAD_ARGUMENT for a *how out of range, or for scales
+ * inside a unit that are no values of E8M0 or UE4M3; PLUMB_UNSUPPORTED for formats that the kind
+ * does not take.  C is then untouched.
  */
 plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
                           const plumb_operand *b, float *c, size_t ldc, bool accumulate,

@@ -23,6 +23,7 @@ plumb_chain plumb_chain_make(const plumb_unit *unit, plumb_format output, plumb_
         .interleaved = unit->interleaved,
         .lift = unit->fraction_bits - fa->fraction_bits - fb->fraction_bits,
         .fraction_bits = unit->fraction_bits,
+        .nvfp4_bits = unit->nvfp4_bits,
         .floor = half ? unit->floor_fp16 : unit->floor_fp32,
         .result = half ? plumb_to_fp16
                        : (plumb_result){PLUMB_FP32, unit->result_bits,
@@ -79,27 +80,58 @@ static int largest_exponent(plumb_terms a, plumb_terms b, size_t n)
     return most;
 }
 
+/* The exponent to which c and terms with the largest exponent `most` are aligned;
+ * PLUMB_E_ZERO when all are zero.
+ */
+static int common_exponent(const plumb_chain *chain, int most, plumb_parts c)
+{
+    const int emin = plumb_emin(chain->result.format);
+
+    if (c.m != 0) {
+        const int votes = c.e > emin ? c.e : emin;
+        most = votes > most ? votes : most;
+    }
+    if (most < PLUMB_E_NONE)
+        return PLUMB_E_ZERO;
+    return chain->floor > most ? chain->floor : most;
+}
+
+static float round_sum(const plumb_chain *chain, int64_t sum, int e)
+{
+    return plumb_round(sum < 0, (uint64_t)(sum < 0 ? -sum : sum), e, false, &chain->result);
+}
+
 /* c + the sum of n products: one fused addition of what is finite. */
 static float fused_add(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t n,
                        float c)
 {
     const plumb_parts addend = split(c);
-    const int emin = plumb_emin(chain->result.format);
-    int most = largest_exponent(a, b, n);
+    const int most = common_exponent(chain, largest_exponent(a, b, n), addend);
 
-    if (addend.m != 0) {
-        const int votes = addend.e > emin ? addend.e : emin;
-        most = votes > most ? votes : most;
-    }
-    if (most < PLUMB_E_NONE)
+    if (most == PLUMB_E_ZERO)
         return 0;
-    most = chain->floor > most ? chain->floor : most;
-
     int64_t sum = aligned(addend.m, addend.e - most + chain->fraction_bits - 23);
     for (size_t i = 0; i < n; i++)
         sum += aligned((int32_t)a.m[i] * b.m[i], a.e[i] + b.e[i] - most + chain->lift);
-    return plumb_round(sum < 0, (uint64_t)(sum < 0 ? -sum : sum),
-                       most - chain->fraction_bits, false, &chain->result);
+    return round_sum(chain, sum, most - chain->fraction_bits);
+}
+
+float plumb_chain_chunks(const plumb_chain *chain, const plumb_parts *chunks, size_t n,
+                         float c)
+{
+    const plumb_parts addend = split(c);
+    const int bits = chain->nvfp4_bits;
+    int most = PLUMB_E_ZERO;
+
+    if (!is_finite(c))
+        return c;
+    for (size_t i = 0; i < n; i++)
+        most = chunks[i].e > most ? chunks[i].e : most;
+    most = common_exponent(chain, most, addend);
+    int64_t sum = aligned(addend.m, addend.e - most + bits - 23);
+    for (size_t i = 0; i < n; i++)
+        sum += aligned(chunks[i].m, chunks[i].e - most + bits - 8);
+    return round_sum(chain, sum, most - bits);
 }
 
 typedef struct seen {

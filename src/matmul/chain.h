@@ -18,6 +18,7 @@ typedef struct plumb_chain {
     bool interleaved;
     int lift; /* fraction bits kept, less those of a product */
     int fraction_bits, floor;
+    int nvfp4_bits;
     plumb_result result;
     uint32_t nan;
 } plumb_chain;
@@ -38,5 +39,11 @@ size_t plumb_chain_slot(const plumb_chain *chain, size_t k);
 /* c and then `count` products, a multiple of group, in round-to-nearest mode. */
 float plumb_chain_run(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t count,
                       float c);
+
+/* c and up to four exact sums of e2m1 products with their scales: whole multiples of
+ * 2^(e - 8), e being the exponent of both scales.
+ */
+float plumb_chain_chunks(const plumb_chain *chain, const plumb_parts *chunks, size_t n,
+                         float c);
 
 #endif

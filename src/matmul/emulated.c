@@ -13,7 +13,9 @@ __extension__ typedef __int128 wide;
 enum {
     TILE = 32,   /* results along each side */
     SLOTS = 512, /* terms of a panel */
-    BLOCKS = 32  /* blocks of K in a panel, at most */
+    BLOCKS = 32, /* blocks of K in a panel, at most */
+    CHUNK = 16,  /* products under one pair of nvfp4 scales */
+    CHUNKS = 4   /* of them in one fused addition */
 };
 
 typedef enum method { UNIT, EXACT_NARROW, EXACT_WIDE, EXACT_PARTS } method;
@@ -96,9 +98,12 @@ static job make_job(const plumb_product *of)
              .nan = 0x7fc00000u};
 
     j.joined = of->scaling.block > 0 && (unit != NULL || of->how->promote128);
-    j.entered = of->accumulate && !j.joined && (unit == NULL || !of->scaling.at_end);
+    j.entered = of->accumulate && !j.joined &&
+                (unit == NULL || (!of->scaling.at_end && !of->scaling.tensor));
     if (unit != NULL) {
         j.chain = plumb_chain_make(unit, of->how->output, a, b);
+        if (of->scaling.chunks)
+            j.chain.group = CHUNKS * CHUNK;
         j.nan = j.chain.nan;
     }
     j.shape = choose_shape(&j);
@@ -191,7 +196,9 @@ static void put(const job *j, side *s, size_t at, plumb_parts parts)
 {
     const bool number = parts.m != 0 && !plumb_parts_special(parts);
 
-    if (j->method == UNIT) {
+    if (j->of->scaling.chunks && j->method == UNIT) {
+        s->m[at] = number ? (int16_t)(parts.m * (1 << parts.e)) : 0; /* in halves */
+    } else if (j->method == UNIT) {
         s->m[at] = (int16_t)parts.m;
         s->e[at] = (int16_t)parts.e;
     } else if (j->method == EXACT_PARTS) {
@@ -207,7 +214,7 @@ static bool load_block(const job *j, side *s, size_t outer, size_t k, size_t cou
 {
     const void *codes = plumb_operand_element(s->operand, outer, k);
     const size_t stride = s->operand->transposed ? s->operand->matrix->ld : 1;
-    const bool inside = j->of->scaling.inside;
+    const bool inside = j->of->scaling.inside && !j->of->scaling.chunks;
     const size_t group = j->method == UNIT ? j->chain.group : 1;
     const size_t slots = plumb_round_up(count, group);
     bool special = false;
@@ -389,11 +396,64 @@ static plumb_terms terms_of(const side *s, size_t row, size_t slot)
                          s->special[row]};
 }
 
+/* Significand of a ue4m3 value in eighths, and its exponent; subnormals have that of 2^-6. */
+static plumb_parts ue4m3_parts(float d)
+{
+    const int field = (int)(plumb_bits(d) >> 23) - 127;
+    const int e = field > -6 ? field : -6;
+
+    return (plumb_parts){(int32_t)ldexpf(d, 3 - e), e};
+}
+
+/* c and one block of nvfp4 products with their scales. */
+static float sum_chunks(const job *j, const place *at, float c)
+{
+    const size_t slot = at->n * j->shape.block_slots;
+    const int16_t *a = j->a->m + at->i * SLOTS + slot, *b = j->b->m + at->j * SLOTS + slot;
+
+    for (size_t k = 0; k < at->count; k += CHUNKS * CHUNK) {
+        plumb_parts chunks[CHUNKS];
+        size_t n = 0;
+
+        for (size_t q = k; q < at->count && n < CHUNKS; q += CHUNK) {
+            const float da = plumb_operand_scale(j->of->a, at->row, at->k + q);
+            const float db = plumb_operand_scale(j->of->b, at->col, at->k + q);
+            int32_t sum = 0;
+
+            if (da != da || db != db)
+                return plumb_from_bits(j->nan);
+            for (size_t i = q; i < q + CHUNK; i++)
+                sum += a[i] * b[i];
+            const plumb_parts sa = ue4m3_parts(da), sb = ue4m3_parts(db);
+            chunks[n++] = (plumb_parts){sum * sa.m * sb.m, sa.e + sb.e};
+        }
+        c = plumb_chain_chunks(&j->chain, chunks, n, c);
+    }
+    return c;
+}
+
+static bool has_nan(const side *s, size_t outer, const place *at)
+{
+    bool nan = false;
+
+    for (size_t i = 0; i < at->count; i++) {
+        const float x = class_at(s, outer, at->k + i);
+        nan |= x != x;
+    }
+    return nan;
+}
+
 /* c and one block of products. */
 static float partial_sum(const job *j, const place *at, float c)
 {
     const size_t slot = at->n * j->shape.block_slots;
 
+    if (j->of->scaling.chunks && j->method == UNIT) {
+        if ((j->a->special[at->i] && has_nan(j->a, at->row, at)) ||
+            (j->b->special[at->j] && has_nan(j->b, at->col, at)))
+            return plumb_from_bits(j->nan);
+        return sum_chunks(j, at, c);
+    }
     if (j->method == UNIT)
         return plumb_chain_run(&j->chain, terms_of(j->a, at->i, slot),
                                terms_of(j->b, at->j, slot),

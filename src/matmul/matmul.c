@@ -102,22 +102,39 @@ static plumb_status check_how(const plumb_accumulator *how, plumb_error *why)
     return PLUMB_OK;
 }
 
-/* A unit that takes MX scales can take nothing else: powers of two and NaN. */
-static plumb_status check_mx(const plumb_operand *operand, const char *name,
-                             plumb_error *why)
+/* Powers of two: values of E8M0. */
+static bool is_e8m0(float d)
+{
+    const uint32_t bits = plumb_bits(d), m = bits & 0x7fffffu;
+
+    return bits < 0x7f800000u && bits != 0 &&
+           (bits < 0x800000u ? (m & (m - 1)) == 0 : m == 0);
+}
+
+/* Whole multiples of 2^-9 up to 448 with four bits. */
+static bool is_ue4m3(float d)
+{
+    const bool within = d >= 0 && d <= 448 && !signbit(d);
+    const float steps = within ? d * 512 : 0;
+    const uint32_t whole = (uint32_t)steps;
+
+    return within && (float)whole == steps &&
+           (whole == 0 || whole >> __builtin_ctz(whole) < 16);
+}
+
+/* A unit whose scales are inside can hold nothing but their values and NaN. */
+static plumb_status check_scales(const plumb_operand *operand, const char *name,
+                                 plumb_error *why)
 {
     const plumb_quantized *q = operand->matrix;
+    const bool mx = q->grain == PLUMB_GRAIN_MX32;
 
     for (size_t i = 0; i < plumb_quantized_scale_count(q); i++) {
-        const uint32_t bits = plumb_bits(q->d[i]), m = bits & 0x7fffffu;
-        const bool power = bits < 0x7f800000u && bits != 0 &&
-                           (bits < 0x800000u ? (m & (m - 1)) == 0 : m == 0);
-
-        if (!power && q->d[i] == q->d[i])
-            return plumb_fail(
-                why, PLUMB_BAD_ARGUMENT,
-                "operand %s: scale %zu is %.9g, an MX scale is a power of two", name, i,
-                (double)q->d[i]);
+        if (q->d[i] == q->d[i] && !(mx ? is_e8m0(q->d[i]) : is_ue4m3(q->d[i])))
+            return plumb_fail(why, PLUMB_BAD_ARGUMENT, "operand %s: scale %zu is %.9g, %s",
+                              name, i, (double)q->d[i],
+                              mx ? "an MX scale is a power of two"
+                                 : "an NVFP4 scale is a value of ue4m3");
     }
     return PLUMB_OK;
 }
@@ -138,9 +155,9 @@ static plumb_status check(plumb_product *p, plumb_error *why)
         return status;
     p->scaling = plumb_scaling_of(p->how, p->a, p->b);
     if (p->scaling.inside)
-        status = check_mx(p->a, "A", why);
+        status = check_scales(p->a, "A", why);
     if (p->scaling.inside && status == PLUMB_OK)
-        status = check_mx(p->b, "B", why);
+        status = check_scales(p->b, "B", why);
     return status;
 }
 

@@ -125,11 +125,14 @@ float plumb_operand_scale(const plumb_operand *operand, size_t outer, size_t k)
                                : scale_at(operand->matrix, outer, k);
 }
 
+static bool has_tensor_scale(const plumb_operand *operand)
+{
+    return operand->matrix->d != NULL && operand->matrix->grain == PLUMB_GRAIN_NVFP4;
+}
+
 float plumb_operand_tensor_scale(const plumb_operand *operand)
 {
-    const plumb_quantized *q = operand->matrix;
-
-    return q->d != NULL && q->grain == PLUMB_GRAIN_NVFP4 ? q->d_tensor : 1;
+    return has_tensor_scale(operand) ? operand->matrix->d_tensor : 1;
 }
 
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d)
@@ -143,6 +146,11 @@ static bool is_mx_or_plain(const plumb_operand *operand)
     return operand->matrix->d == NULL || operand->matrix->grain == PLUMB_GRAIN_MX32;
 }
 
+static bool is_nvfp4(const plumb_operand *operand)
+{
+    return has_tensor_scale(operand) && operand->matrix->format == PLUMB_E2M1;
+}
+
 plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,
                                const plumb_operand *b)
 {
@@ -150,16 +158,16 @@ plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand
     const size_t of_a = plumb_operand_block(a), of_b = plumb_operand_block(b);
     size_t block = of_a == 0 || (of_b > 0 && of_b < of_a) ? of_b : of_a;
     const bool scaled = a->matrix->d != NULL || b->matrix->d != NULL;
-    const bool tensor = (a->matrix->d != NULL && a->matrix->grain == PLUMB_GRAIN_NVFP4) ||
-                        (b->matrix->d != NULL && b->matrix->grain == PLUMB_GRAIN_NVFP4);
     plumb_scaling s = {.block = block,
                        .at_join = block > 0,
                        .at_end = scaled && block == 0,
-                       .tensor = tensor};
+                       .tensor = has_tensor_scale(a) || has_tensor_scale(b)};
 
     if (unit != NULL && unit->block_scales && block > 0 && is_mx_or_plain(a) &&
         is_mx_or_plain(b))
         s = (plumb_scaling){.inside = true};
+    if (unit != NULL && unit->nvfp4_bits > 0 && is_nvfp4(a) && is_nvfp4(b))
+        s = (plumb_scaling){.tensor = true, .inside = true, .chunks = true};
     if (how->promote128 && s.block == 0)
         s.block = PLUMB_BLOCK;
     return s;

@@ -34,7 +34,8 @@ typedef struct plumb_scaling {
     bool at_join; /* da * db when a block is joined (else 1) */
     bool at_end;  /* da * db once, after all of K */
     bool tensor;  /* then the tensor scales of nvfp4 */
-    bool inside;  /* MX scales are exponents in the unit */
+    bool inside;  /* block scales are part of the unit: MX ones as exponents ... */
+    bool chunks;  /* ... nvfp4 ones with the exact sums of 16 */
 } plumb_scaling;
 
 plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,

@@ -3,6 +3,8 @@
  * Parameters and their evidence: outputs of the chips from the public data set of
  * north-numerical-computing/MATLAB-tensor-core, which tests/matmul runs against this table; two
  * published models (that one, arXiv 2512.07004, and MMA-Sim, arXiv 2511.10909) where it has none.
+ * The floors of the exponent are the first model's (-1024: none); no output reaches them, and
+ * MMA-Sim has none.
  */
 #include "matmul/chain.h"
 #include "matmul/mode.h"
@@ -22,7 +24,7 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .result_bits = 13,
             .rounding = PLUMB_ROUND_TOWARD_ZERO,
             .floor_fp32 = -133,
-            .floor_fp16 = -21,
+            .floor_fp16 = -133,
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
             .source =
@@ -54,8 +56,8 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .fraction_bits = 13,
             .result_bits = 13,
             .rounding = PLUMB_ROUND_TOWARD_ZERO,
-            .floor_fp32 = -133,
-            .floor_fp16 = -21,
+            .floor_fp32 = -132,
+            .floor_fp16 = -132,
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
             .source =
@@ -73,9 +75,11 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .floor_fp32 = -133,
             .floor_fp16 = -21,
             .block_scales = true,
+            .nvfp4_bits = 35,
             NANS,
             .evidence = PLUMB_EVIDENCE_ONE_SOURCE,
-            .source = "MMA-Sim; its bf16 and fp16 form on outputs of a B200",
+            .source = "MMA-Sim; its bf16 and fp16 form on outputs of a B200; whether 35 "
+                      "fraction bits or 25 are kept with nvfp4 is not settled",
         },
     [PLUMB_SUM_HOPPER_16] =
         {
@@ -118,7 +122,7 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .fraction_bits = 23,
             .result_bits = 23,
             .rounding = PLUMB_ROUND_TOWARD_ZERO,
-            .floor_fp32 = -131,
+            .floor_fp32 = -1024,
             .floor_fp16 = -19,
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
@@ -178,6 +182,10 @@ static plumb_status check_unit(const plumb_unit *unit, int terms, plumb_error *w
             "%s: result bits %d, floors %d and %d; allowed are 1 to 23, -1024 "
             "to 127 and -1024 to 15",
             unit->name, unit->result_bits, unit->floor_fp32, unit->floor_fp16);
+    if (!within(unit->nvfp4_bits, 0, PLUMB_UNIT_MAX_NVFP4))
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "%s: %d fraction bits with nvfp4, allowed are 0 to %d",
+                          unit->name, unit->nvfp4_bits, PLUMB_UNIT_MAX_NVFP4);
     if (!within(every, 0, PLUMB_UNIT_MAX_TERMS) || every % terms != 0 ||
         (unit->interleaved && (every == 0 || every % 4 != 0)))
         return plumb_fail(

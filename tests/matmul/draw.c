@@ -138,9 +138,12 @@ static float draw_scale(plumb_grain grain, enum mood mood)
                              ? (int)(draw_bits() % 255) - 127
                              : (int)(draw_bits() % 12) - (mood == EDGE ? 46 : 6));
     }
-    if (grain == PLUMB_GRAIN_NVFP4) /* values of UE4M3 */
-        return bits % 32 == 0 ? 0
-                              : ldexpf((float)(8 + bits % 8), (int)(draw_bits() % 14) - 9);
+    if (grain == PLUMB_GRAIN_NVFP4) { /* values of ue4m3, zero and subnormals too */
+        if (mood == HOSTILE && bits % 64 == 0)
+            return NAN;
+        return bits % 4 == 0 ? ldexpf((float)(draw_bits() % 8), -9)
+                             : ldexpf((float)(8 + bits % 8), (int)(draw_bits() % 14) - 9);
+    }
     if (mood == HOSTILE && draw_below(4) == 0)
         return draw_float(draw_below(3) == 0 ? 0x7f800000u : draw_bits() % 0x01000000u);
     const float d = draw_float(with_exponent(bits & 0x7fffffffu, 122 + draw_bits() % 8));

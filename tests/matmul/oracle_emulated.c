@@ -18,13 +18,13 @@ typedef struct rule {
 } rule;
 
 static const rule rules[PLUMB_SUM_COUNT] = {
-    [PLUMB_SUM_HOPPER_WGMMA] = {32, 0, 0, 13, 13, -133, -21, false},
+    [PLUMB_SUM_HOPPER_WGMMA] = {32, 0, 0, 13, 13, -133, -133, false},
     [PLUMB_SUM_HOPPER_MMA] = {16, 0, 0, 25, 23, -133, -21, true},
-    [PLUMB_SUM_ADA_MMA] = {16, 0, 0, 13, 13, -133, -21, false},
+    [PLUMB_SUM_ADA_MMA] = {16, 0, 0, 13, 13, -132, -132, false},
     [PLUMB_SUM_BLACKWELL_TCGEN05] = {32, 16, 0, 25, 23, -133, -21, false},
     [PLUMB_SUM_HOPPER_16] = {0, 16, 8, 25, 23, -133, -21, false},
     [PLUMB_SUM_AMPERE_16] = {0, 8, 4, 24, 23, -132, -20, false},
-    [PLUMB_SUM_VOLTA_16] = {0, 4, 0, 23, 23, -131, -19, false},
+    [PLUMB_SUM_VOLTA_16] = {0, 4, 0, 23, 23, -1024, -19, false},
 };
 
 static float nan_of(const plumb_accumulator *how)
@@ -118,6 +118,45 @@ static float ieee_add(const plumb_accumulator *how, float c, float x)
     return how->output == PLUMB_FP16 ? oracle_fp16(sum) : (float)sum;
 }
 
+/* nvfp4 inside the unit: 64 products as four exact sums times scales, 35 fraction bits. */
+static float nvfp4_sum(const plumb_accumulator *how, const plumb_operand *a,
+                       const plumb_operand *b, size_t i, size_t j, size_t k, size_t end,
+                       float c)
+{
+    const rule *r = &rules[how->kind];
+    rule wide = *r;
+
+    wide.kept = 35;
+    for (; k < end; k += 64) {
+        term terms[4] = {{0, 0}};
+        int n = 0, most = -1000;
+
+        for (size_t q = k; q < k + 64 && q < end; q += 16, n++) {
+            const float da = oracle_scale(a, i, q), db = oracle_scale(b, j, q);
+            double x = 0;
+
+            for (size_t p = q; p < q + 16; p++)
+                x += (double)oracle_at(a, i, p) * (double)oracle_at(b, j, p);
+            terms[n].x = x * (double)da * (double)db;
+            terms[n].e =
+                (da < 0x1p-6f ? -6 : ilogbf(da)) + (db < 0x1p-6f ? -6 : ilogbf(db));
+            if (isfinite(terms[n].x) && terms[n].e > most)
+                most = terms[n].e;
+        }
+        /* Zero sums have an exponent too: it goes in as the floor. */
+        wide.floor_fp32 = most > r->floor_fp32 ? most : r->floor_fp32;
+        wide.floor_fp16 = most > r->floor_fp16 ? most : r->floor_fp16;
+        c = fused(&wide, how, terms, n, c);
+    }
+    return c;
+}
+
+static bool is_nvfp4(const plumb_operand *o)
+{
+    return o->matrix->d != NULL && o->matrix->grain == PLUMB_GRAIN_NVFP4 &&
+           o->matrix->format == PLUMB_E2M1;
+}
+
 /* c and the products [k, end). */
 static float unit_sum(const plumb_accumulator *how, const plumb_operand *a,
                       const plumb_operand *b, size_t i, size_t j, size_t k, size_t end,
@@ -130,6 +169,8 @@ static float unit_sum(const plumb_accumulator *how, const plumb_operand *a,
                                                                  : r->terms_8;
     const term none = {0, 0};
 
+    if (how->kind == PLUMB_SUM_BLACKWELL_TCGEN05 && is_nvfp4(a) && is_nvfp4(b))
+        return nvfp4_sum(how, a, b, i, j, k, end, c);
     while (k < end) {
         term terms[64];
         float sum = r->after ? 0 : c;
@@ -255,8 +296,12 @@ float oracle_emulated(const plumb_accumulator *how, const plumb_operand *a,
     const bool exact = how->kind == PLUMB_SUM_EXACT;
     const bool scaled = a->matrix->d != NULL || b->matrix->d != NULL;
     size_t joint = oracle_joint(a, b);
-    const bool inside = how->kind == PLUMB_SUM_BLACKWELL_TCGEN05 && joint == 32 &&
-                        is_mx_or_plain(a) && is_mx_or_plain(b);
+    const bool chunks =
+        how->kind == PLUMB_SUM_BLACKWELL_TCGEN05 && is_nvfp4(a) && is_nvfp4(b);
+    const bool tensor = (a->matrix->d != NULL && a->matrix->grain == PLUMB_GRAIN_NVFP4) ||
+                        (b->matrix->d != NULL && b->matrix->grain == PLUMB_GRAIN_NVFP4);
+    const bool inside = chunks || (how->kind == PLUMB_SUM_BLACKWELL_TCGEN05 &&
+                                   joint == 32 && is_mx_or_plain(a) && is_mx_or_plain(b));
     const float start = accumulate ? old : 0;
     float c = 0;
 
@@ -267,10 +312,10 @@ float oracle_emulated(const plumb_accumulator *how, const plumb_operand *a,
     const bool at_end = scaled && !inside && joint == 0;
     if (joint == 0 && !how->promote128) {
         c = unit_sum(how, a, b, i, j, 0, depth, inside,
-                     at_end                      ? 0
+                     at_end || tensor            ? 0
                      : how->output == PLUMB_FP16 ? oracle_fp16(start)
                                                  : start);
-        if (!at_end)
+        if (!at_end && !tensor)
             return stored(how, c);
     }
     const size_t block = joint > 0 ? joint : 128;
@@ -284,9 +329,7 @@ float oracle_emulated(const plumb_accumulator *how, const plumb_operand *a,
     }
     if (at_end)
         c = fmaf(c, oracle_scale(a, i, 0) * oracle_scale(b, j, 0), 0);
-    if (scaled &&
-        (a->matrix->grain == PLUMB_GRAIN_NVFP4 || b->matrix->grain == PLUMB_GRAIN_NVFP4) &&
-        joint == 16)
+    if (tensor)
         c = fmaf(c, oracle_tensor_scale(a) * oracle_tensor_scale(b), 0);
     return stored(how, accumulate ? old + c : c);
 }

@@ -72,13 +72,18 @@ static product draw_product(plumb_sum_kind kind, size_t m, size_t n, size_t k)
     const size_t ga = draw_below(9), gb = draw_below(9); /* no scales for 6 and more */
     const bool mx = draw_below(5) == 0;
 
+    const bool nvfp4 = kind == PLUMB_SUM_BLACKWELL_TCGEN05 && draw_below(5) == 0;
+    const plumb_format left = nvfp4 ? PLUMB_E2M1 : format;
+    const plumb_format right = nvfp4 ? PLUMB_E2M1 : draw_partner(kind, format);
+    const plumb_grain both = nvfp4 ? PLUMB_GRAIN_NVFP4 : PLUMB_GRAIN_MX32;
+
     p.how = (plumb_accumulator){kind, draw_below(3) == 0,
                                 draw_below(3) == 0 ? PLUMB_FP16 : PLUMB_FP32};
     p.accumulate = draw_below(3) == 0;
-    p.a = draw_operand(format, mx || ga < 6, mx ? PLUMB_GRAIN_MX32 : (plumb_grain)(ga % 6),
-                       m, k, p.mood, &p.qa);
-    p.b = draw_operand(draw_partner(kind, format), (mx && gb < 8) || gb < 6,
-                       mx ? PLUMB_GRAIN_MX32 : (plumb_grain)(gb % 6), n, k, p.mood, &p.qb);
+    p.a = draw_operand(left, mx || nvfp4 || ga < 6,
+                       mx || nvfp4 ? both : (plumb_grain)(ga % 6), m, k, p.mood, &p.qa);
+    p.b = draw_operand(right, nvfp4 || (mx && gb < 8) || gb < 6,
+                       mx || nvfp4 ? both : (plumb_grain)(gb % 6), n, k, p.mood, &p.qb);
     p.a.matrix = NULL;
     p.b.matrix = NULL;
     return p;
@@ -358,6 +363,14 @@ static void refusals(void)
     CHECK(refuse(&tcgen05, &e4m3, &mx, 4, &why) == PLUMB_BAD_ARGUMENT &&
               strstr(why.message, "scale 2 is 1.5") != NULL,
           "%s", why.message);
+    mx.grain = PLUMB_GRAIN_NVFP4;
+    mx.format = PLUMB_E2M1;
+    d[2] = 0x1.1p0f;
+    CHECK(refuse(&tcgen05, &mx, &mx, 4, &why) == PLUMB_BAD_ARGUMENT &&
+              strstr(why.message, "ue4m3") != NULL,
+          "%s", why.message);
+    mx.grain = PLUMB_GRAIN_MX32;
+    mx.format = PLUMB_E4M3;
     mx.along_rows = true;
     CHECK(refuse(&wgmma, &mx, &e4m3, 1, &why) == PLUMB_BAD_SHAPE, "MX blocks across K");
     mx.grain = (plumb_grain)77;
