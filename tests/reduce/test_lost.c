@@ -294,11 +294,19 @@ static void specials(void)
     plumb_sum_ordered(&narrow, two, 2, &sum, NULL, &s, NULL);
     CHECK(isnan(sum) && s.nonfinite == 1 && s.lost == 0 && s.energy == 2 * 448.0 * 448,
           "overflow: %g, %llu", sum, (unsigned long long)s.nonfinite);
-    plumb_sum_ordered(&wide, x, 5, &sum, NULL, NULL, NULL);
+    plumb_sum_ordered(&wide, x + 1, 2, &sum, NULL, NULL, NULL);
     uint64_t bits;
 
     memcpy(&bits, &sum, sizeof bits);
     CHECK(bits == 0x7ff8000000000000, "a NaN in fp64: %llx", (unsigned long long)bits);
+    const float *const shares[2] = {x, x + 2}; /* 1 - inf, inf + NaN, -inf + 2 */
+    const plumb_reduction plain = {0};
+    float out[3];
+
+    s = (plumb_sum_counts){0};
+    plumb_allreduce(&plain, shares, 2, 3, out, NULL, &s, NULL, NULL);
+    CHECK(s.nonfinite == 3 && s.energy == 5 && s.lost == 0, "%llu not finite, energy %g",
+          (unsigned long long)s.nonfinite, s.energy);
     float state[3] = {NAN, INFINITY, -0.0f};
     const float add[3] = {1, -INFINITY, -0.0f};
     uint32_t stored[3];

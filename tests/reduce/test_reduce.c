@@ -196,7 +196,7 @@ static void formats(void)
 /* Cast number h draws from stream + h, element i word i: by hand, for two ranks in a ring.  Piece
  * 0 is share 1, share 0, sum; piece 1 is share 0, share 1, sum.
  */
-static void stochastic(void)
+static void stochastic_ring(plumb_dither dither)
 {
     enum { N = 700, HALF = 350 };
     float x[2][N], out[N], want[N], travels[2][N];
@@ -208,6 +208,7 @@ static void stochastic(void)
     unsigned other = 0;
 
     how.wire.rounding = PLUMB_ROUND_STOCHASTIC;
+    how.wire.dither = dither;
     for (size_t i = 0; i < N; i++) {
         x[0][i] = 1 + (float)i / 512;
         x[1][i] = 3 - (float)(i % 171) / 64;
@@ -216,6 +217,7 @@ static void stochastic(void)
                        .saturate = true,
                        .scale = 1,
                        .rounding = PLUMB_ROUND_STOCHASTIC,
+                       .dither = dither,
                        .seed = 7};
 
     for (size_t rank = 0; rank < 2; rank++) {
@@ -239,6 +241,70 @@ static void stochastic(void)
     for (size_t i = 0; i < N; i++)
         other += out[i] != want[i];
     CHECK(other > 100, "another stream differs in %u of 700", other);
+}
+
+/* Elements cast, then sums: 0, 1, 2 = 0 + 1, 3, 4 = 2 + 3, ... */
+static void stochastic_vector(void)
+{
+    enum { N = 40 };
+    plumb_summation how = {.cast = {.format = PLUMB_BF16,
+                                    .scale = 1,
+                                    .rounding = PLUMB_ROUND_STOCHASTIC,
+                                    .seed = 3,
+                                    .stream = 1000,
+                                    .first = 5}};
+    plumb_cast cast = how.cast;
+    float x[N], value, sum = 0;
+    double got = 0;
+    uint16_t code;
+
+    for (size_t i = 0; i < N; i++) {
+        x[i] = 1 + (float)(i * i) / 3000;
+        plumb_cast_encode(&cast, &x[i], 1, &code, NULL);
+        cast.stream++;
+        plumb_cast_decode(PLUMB_BF16, 1, &code, 1, &value);
+        sum += value;
+        if (i == 0)
+            continue;
+        plumb_cast_encode(&cast, &sum, 1, &code, NULL);
+        cast.stream++;
+        plumb_cast_decode(PLUMB_BF16, 1, &code, 1, &sum);
+    }
+    plumb_sum_ordered(&how, x, N, &got, NULL, NULL, NULL);
+    CHECK(got == (double)sum, "%a, want %a", got, (double)sum);
+}
+
+/* Element i of a state draws word first + i, beyond a piece, too. */
+static void stochastic_state(void)
+{
+    enum { N = 700 };
+    const plumb_cast cast = {.format = PLUMB_E5M2,
+                             .scale = 3,
+                             .divide = true,
+                             .rounding = PLUMB_ROUND_STOCHASTIC,
+                             .seed = 3,
+                             .stream = 1000,
+                             .first = 5};
+    float state[N], x[N], want[N];
+    uint8_t codes[N];
+
+    for (size_t i = 0; i < N; i++) {
+        state[i] = 1 + (float)i / 100;
+        x[i] = 1 / (float)(i + 1);
+        want[i] = state[i] * 0.5f + x[i];
+    }
+    plumb_cast_encode(&cast, want, N, codes, NULL);
+    plumb_cast_decode(PLUMB_E5M2, 3, codes, N, want);
+    plumb_accumulate(&cast, 0.5f, state, x, N, NULL, NULL, NULL);
+    CHECK(memcmp(state, want, sizeof state) == 0, "another state");
+}
+
+static void stochastic(void)
+{
+    stochastic_ring(PLUMB_DITHER_32);
+    stochastic_ring(PLUMB_DITHER_8);
+    stochastic_vector();
+    stochastic_state();
     check_done("stochastic");
 }
 
