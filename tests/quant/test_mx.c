@@ -224,6 +224,32 @@ static void nvfp4(void)
     check_done("the two scales of NVFP4");
 }
 
+/* A block whose scale rounds to 0 decodes to 0, so all of its energy is error.  S is 2^112. */
+static void lost_block(void)
+{
+    float x[32] = {2688 * 0x1p-112f}, back[32], d[2];
+    uint8_t codes[32];
+    plumb_quantized q = {.codes = codes, .d = d};
+    plumb_spectrum spectrum = {0};
+    const plumb_copies copies = {.along_columns = &q, .spectrum = &spectrum};
+    const plumb_source source = {PLUMB_FP32, x, 1, 32, 32};
+    plumb_spec spec;
+    plumb_error why = {0};
+
+    x[16] = 0x1p-126f;
+    CHECK_OK(plumb_spec_parse("e2m1:nvfp4", NULL, &spec, &why), why);
+    CHECK_OK(plumb_quantize_copies(&spec, &source, NULL, NULL, true, &copies, &why), why);
+    CHECK_OK(plumb_dequantize(&q, back, &why), why);
+    CHECK(d[0] == 448 && d[1] == 0 && q.d_tensor == 0x1p-112f, "d %a %a, d_tensor %a",
+          (double)d[0], (double)d[1], (double)q.d_tensor);
+    CHECK(codes[0] == 7 && codes[16] == 6 && back[0] == x[0] && back[16] == 0,
+          "codes %x %x decode to %a %a", codes[0], codes[16], (double)back[0],
+          (double)back[16]);
+    CHECK(fabs(spectrum.error / 0x1p-252 - 1) < 1e-6, "error energy %a, want 2^-252",
+          spectrum.error);
+    check_done("a block that NVFP4 loses");
+}
+
 int main(void)
 {
     boundaries();
@@ -233,5 +259,6 @@ int main(void)
     multipliers();
     infinite_block();
     nvfp4();
+    lost_block();
     return check_exit();
 }
