@@ -322,7 +322,7 @@ const cli_verb cli_format = {
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),
-    .most_words = 65,
+    .most_words = 1 + FORMAT_MOST_NUMBERS,
     .negative_words = true,
     .run = run,
 };

@@ -34,7 +34,9 @@ void format_decimal(float value, char text[FORMAT_NUMBER]);
 void format_binary(float value, char text[FORMAT_NUMBER]);
 void format_code(const format_facts *facts, uint32_t code, char text[FORMAT_NUMBER]);
 
-/* How `words` round: prints it, or adds "values" to *json when that is not NULL. */
+enum { FORMAT_MOST_NUMBERS = 64 };
+
+/* How `words` round (the first is the format's name): prints it, or adds "values" to *json when that is not NULL. */
 int format_show_values(const format_facts *facts, const cli_words *words, json_t *json);
 
 #endif

@@ -147,8 +147,10 @@ static bool relative_error(const rounded *number, const outcome *got, double *er
 
 static void print_headline(const format_facts *facts, const rounded *numbers, size_t count)
 {
+    const size_t shown = count > 4 ? 3 : count;
+
     printf("%s: ", facts->info->name);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < shown; i++) {
         const outcome *first = &numbers[i].outcomes[0];
         char value[FORMAT_NUMBER], counted[64];
 
@@ -157,6 +159,8 @@ static void print_headline(const format_facts *facts, const rounded *numbers, si
         printf("%s%s becomes %s%s%s%s", i > 0 ? ", " : "", numbers[i].text, value,
                counted[0] != 0 ? " (" : "", counted, counted[0] != 0 ? ")" : "");
     }
+    if (shown < count)
+        printf(", and %zu more", count - shown);
     printf("\n\n%-26s%8s  %-*s  %-13s  %-9s  counted as\n", "number and mode", "chance",
            facts->info->bits > 16 ? 10 : 6, "code", "value", "error");
 }
@@ -222,11 +226,9 @@ static json_t *number_json(const rounded *number)
 
 /* --- all ---------------------------------------------------------------------------- */
 
-enum { MOST_NUMBERS = 64 };
-
 int format_show_values(const format_facts *facts, const cli_words *words, json_t *json)
 {
-    rounded numbers[MOST_NUMBERS];
+    rounded numbers[FORMAT_MOST_NUMBERS];
     const size_t count = words->count - 1; /* after the format's name */
     json_t *list = json != NULL ? json_array() : NULL;
     const plumb_cast probe = {.format = facts->format, .scale = 1};

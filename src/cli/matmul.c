@@ -272,6 +272,10 @@ static plumb_status find_reference(const matmul_values *asked, matmul_problem *p
     }
     const plumb_status status = plumb_npy_load(name, NULL, &array, why);
 
+    if (status == PLUMB_UNSUPPORTED)
+        return plumb_fail(
+            why, status, "%.200s holds codes; a reference is read as numbers, fp32 or fp16",
+            name);
     if (status != PLUMB_OK)
         return status;
     problem->reference = array.x;
@@ -371,10 +375,10 @@ static int run(const void *given, const cli_line *line)
     matmul_problem problem = {0};
     plumb_error why = {0};
 
-    if (asked->list) {
-        matmul_print_units(asked->json);
-        return CLI_HEALTHY;
-    }
+    int code = CLI_HEALTHY;
+
+    if (asked->list)
+        return matmul_print_units(asked->json);
     plumb_status status = check_usage(asked, line, &problem, &why);
 
     if (status == PLUMB_OK)
@@ -384,12 +388,12 @@ static int run(const void *given, const cli_line *line)
     if (status == PLUMB_OK && asked->out != NULL)
         status =
             plumb_npy_save(asked->out, problem.results[0].c, problem.m, problem.n, &why);
-    if (status == PLUMB_OK && asked->json)
-        matmul_print_json(&problem);
-    else if (status == PLUMB_OK)
-        matmul_print(&problem);
+    if (status != PLUMB_OK)
+        code = cli_complain("%s", why.message);
+    else
+        code = asked->json ? matmul_print_json(&problem) : matmul_print(&problem);
     free_problem(&problem);
-    return status == PLUMB_OK ? CLI_HEALTHY : cli_complain("%s", why.message);
+    return code;
 }
 
 const cli_verb cli_matmul = {

@@ -69,14 +69,14 @@ typedef struct matmul_problem {
 matmul_difference matmul_compare(const float *c, const float *reference, size_t m,
                                  size_t n);
 
-/* One screen, or JSON. */
-void matmul_print(const matmul_problem *problem);
-void matmul_print_json(const matmul_problem *problem);
+/* One screen, or JSON.  An exit code. */
+int matmul_print(const matmul_problem *problem);
+int matmul_print_json(const matmul_problem *problem);
 
 /* Every accumulator with its parameters and what it rests on. */
-void matmul_print_units(bool json);
+int matmul_print_units(bool json);
 
-/* Prints json and forgets it. */
-void matmul_dump(json_t *json);
+/* Prints json and forgets it; NULL is what became of text that is no UTF-8. */
+int matmul_dump(json_t *json);
 
 #endif

@@ -214,7 +214,7 @@ static void print_next(const matmul_problem *problem)
     printf("\nnext: the same with --accumulator %s --accumulator %s\n", only->text, text);
 }
 
-void matmul_print(const matmul_problem *problem)
+int matmul_print(const matmul_problem *problem)
 {
     print_headline(problem);
     print_side("A", &problem->a);
@@ -232,16 +232,20 @@ void matmul_print(const matmul_problem *problem)
     print_evidence(problem);
     if (problem->reference != NULL)
         print_next(problem);
+    return CLI_HEALTHY;
 }
 
 /* --- JSON ---------------------------------------------------------------------------- */
 
-void matmul_dump(json_t *json)
+int matmul_dump(json_t *json)
 {
+    if (json == NULL)
+        return cli_complain("a name that is not UTF-8 cannot be printed as JSON");
     json_dumpf(json, stdout,
                JSON_INDENT(1) | JSON_ENSURE_ASCII); /* cli_finish sees failure */
     putchar('\n');
     json_decref(json);
+    return CLI_HEALTHY;
 }
 
 static json_t *side_json(const matmul_side *side)
@@ -285,15 +289,15 @@ static json_t *result_json(const matmul_problem *problem, const matmul_result *r
     return json;
 }
 
-void matmul_print_json(const matmul_problem *problem)
+int matmul_print_json(const matmul_problem *problem)
 {
     json_t *results = json_array();
 
     for (size_t i = 0; i < problem->count; i++)
         json_array_append_new(results, result_json(problem, &problem->results[i]));
-    matmul_dump(json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:s?, s:o}", "a",
-                          side_json(&problem->a), "b", side_json(&problem->b), "layout",
-                          problem->layout->name, "m", (json_int_t)problem->m, "n",
-                          (json_int_t)problem->n, "k", (json_int_t)problem->k, "reference",
-                          problem->reference_name, "results", results));
+    return matmul_dump(json_pack(
+        "{s:o, s:o, s:s, s:I, s:I, s:I, s:s?, s:o}", "a", side_json(&problem->a), "b",
+        side_json(&problem->b), "layout", problem->layout->name, "m",
+        (json_int_t)problem->m, "n", (json_int_t)problem->n, "k", (json_int_t)problem->k,
+        "reference", problem->reference_name, "results", results));
 }

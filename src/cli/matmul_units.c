@@ -53,7 +53,7 @@ static json_t *unit_json(const plumb_unit *unit)
                      "source", unit->source);
 }
 
-void matmul_print_units(bool json)
+int matmul_print_units(bool json)
 {
     json_t *list = json ? json_array() : NULL;
 
@@ -71,12 +71,10 @@ void matmul_print_units(bool json)
             print_unit(unit);
     }
     if (json)
-        matmul_dump(list);
-    else
-        printf(
-            "\nterms: products in one fused addition; kept: fraction bits of each of them; "
-            "result: of the sum\nWith +promote128 behind the name (a fresh sum every 128 "
-            "of "
-            "K), +fp16 (fp16 results), or both.\n\n"
-            "next: plumb matmul --example same-sign --accumulator hopper-wgmma\n");
+        return matmul_dump(list);
+    printf("\nterms: products in one fused addition; kept: fraction bits of each of them; "
+           "result: of the sum\nWith +promote128 behind the name (a fresh sum every 128 of "
+           "K), +fp16 (fp16 results), or both.\n\n"
+           "next: plumb matmul --example same-sign --accumulator hopper-wgmma\n");
+    return CLI_HEALTHY;
 }

@@ -133,6 +133,9 @@ try "headline" 0 "$PLUMB" format e4m3 0.1 465 1e-4
 [ "$(head -n 1 out)" = \
     'e4m3: 0.1 becomes 0.1015625, 465 becomes 448 (clipped, saturated), 1e-4 becomes 0 (flushed)' ]
 result $? "headline: $(head -n 1 out)"
+try "many" 0 "$PLUMB" format e2m1 1 2 3 4 5 6
+[ "$(head -n 1 out)" = 'e2m1: 1 becomes 1, 2 becomes 2, 3 becomes 3, and 3 more' ]
+result $? "many: $(head -n 1 out)"
 for text in 0.1 16777217 0x1.000001p0 1e40 1e-50 0.5000000000000000000000000000001; do
     try "$text" 0 "$PLUMB" format fp32 "$text"
     shows "$text" "$text is no fp32 number"

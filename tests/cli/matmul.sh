@@ -229,6 +229,11 @@ wrong "ml_dtypes unnamed" "'<V2'" "$PLUMB" matmul bf.npy bf.npy
 wrong "codes that are numbers" "'<f4' are numbers, not codes of e4m3" \
     "$PLUMB" matmul a.npy b.npy --codes e4m3
 wrong "codes of another width" "no codes of the named format" "$PLUMB" matmul bf.npy bf.npy --codes e4m3
+wrong "a reference of codes" "u.npy holds codes; a reference is read as numbers" \
+    "$PLUMB" matmul a.npy b.npy --compare u.npy
+odd=$(printf 'odd\377.npy')
+cp a.npy "$odd"
+wrong "a name that is no UTF-8" "not UTF-8" "$PLUMB" matmul "$odd" "$odd" --json
 npy int.npy '<i8' 1 1 False "0100000000000000"
 wrong "integers" "numpy.save(path, a.astype('f4'))" "$PLUMB" matmul int.npy int.npy
 head -c 90 a.npy >cut.npy
