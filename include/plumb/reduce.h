@@ -60,6 +60,9 @@ typedef enum plumb_order {
  * Knuth's TwoSum in fp64, so that each term of `lost` and `missing` is right to 2^-52 of itself,
  * however far the operands lie apart.
  *
+ * lost / energy is the noise that rounding added to what went in.  It is 1 when nothing arrives, and
+ * more where large partial sums are rounded, which may cost more than any one value is worth.
+ *
  * missing telescopes: in a sum, result + missing is the exact sum of what went in, up to the
  * rounding of `missing` itself.  A positive one says that the sum came out too small.
  *
