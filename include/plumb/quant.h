@@ -254,7 +254,7 @@ plumb_status plumb_quantize(const plumb_spec *spec, const float *x, size_t rows,
                             plumb_error *why);
 
 /* x[rows, cols] (contiguous) = codes * d (NVFP4: times d_tensor), each product one fp32
- * rounding; every NaN is 0x7FC00000.
+ * rounding; every NaN is 0x7FC00000.  PLUMB_BAD_SHAPE when ld < cols or sizes overflow.
  */
 plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *why);
 

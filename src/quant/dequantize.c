@@ -48,6 +48,7 @@ static void dequantize_row(const plumb_quantized *q, const plumb_blocks *b, size
 plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *why)
 {
     const plumb_blocks blocks = plumb_blocks_in(q);
+    size_t bytes;
 
     if (plumb_format_get(q->format) == NULL)
         return plumb_fail(why, PLUMB_BAD_FORMAT, "format %d does not exist",
@@ -57,6 +58,10 @@ plumb_status plumb_dequantize(const plumb_quantized *q, float *x, plumb_error *w
                           (int)q->grain);
     if (q->ld < q->cols)
         return plumb_fail(why, PLUMB_BAD_SHAPE, "ld=%zu is below cols=%zu", q->ld, q->cols);
+    if (!plumb_mul_size(q->rows, q->ld, &bytes) ||
+        !plumb_mul_size(bytes, sizeof *x, &bytes))
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "%zu rows of ld=%zu overflow", q->rows,
+                          q->ld);
     for (size_t row = 0; q->cols > 0 && row < q->rows; row++)
         dequantize_row(q, &blocks, row, x + row * q->cols);
     return PLUMB_OK;
