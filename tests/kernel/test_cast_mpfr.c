@@ -11,6 +11,7 @@
 
 #include <mpfr.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { CHUNK = 1024 };
 
@@ -135,5 +136,6 @@ int main(int argc, char **argv)
                "each\n",
                plumb_format_get((plumb_format)f)->name, count);
     }
+    printf("# cpu cast_mpfr %lu %.0f s\n", count, (double)clock() / CLOCKS_PER_SEC);
     return check_exit();
 }
