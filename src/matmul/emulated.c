@@ -197,7 +197,7 @@ static void put(const job *j, side *s, size_t at, plumb_parts parts)
     const bool number = parts.m != 0 && !plumb_parts_special(parts);
 
     if (j->of->scaling.chunks && j->method == UNIT) {
-        s->m[at] = number ? (int16_t)(parts.m * (1 << parts.e)) : 0; /* in halves */
+        s->m[at] = (int16_t)(number ? parts.m * (1 << parts.e) : 0); /* in halves */
     } else if (j->method == UNIT) {
         s->m[at] = (int16_t)parts.m;
         s->e[at] = (int16_t)parts.e;

@@ -118,6 +118,12 @@ static float ieee_add(const plumb_accumulator *how, float c, float x)
     return how->output == PLUMB_FP16 ? oracle_fp16(sum) : (float)sum;
 }
 
+/* Exponent of a ue4m3 value, subnormals and zero at that of the least normal; any for NaN. */
+static int ue4m3_exponent(float d)
+{
+    return d >= 0x1p-6f ? ilogbf(d) : -6;
+}
+
 /* nvfp4 inside the unit: 64 products as four exact sums times scales, 35 fraction bits. */
 static float nvfp4_sum(const plumb_accumulator *how, const plumb_operand *a,
                        const plumb_operand *b, size_t i, size_t j, size_t k, size_t end,
@@ -138,8 +144,7 @@ static float nvfp4_sum(const plumb_accumulator *how, const plumb_operand *a,
             for (size_t p = q; p < q + 16; p++)
                 x += (double)oracle_at(a, i, p) * (double)oracle_at(b, j, p);
             terms[n].x = x * (double)da * (double)db;
-            terms[n].e =
-                (da < 0x1p-6f ? -6 : ilogbf(da)) + (db < 0x1p-6f ? -6 : ilogbf(db));
+            terms[n].e = ue4m3_exponent(da) + ue4m3_exponent(db);
             if (isfinite(terms[n].x) && terms[n].e > most)
                 most = terms[n].e;
         }

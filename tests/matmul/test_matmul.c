@@ -29,6 +29,16 @@ static uint32_t canonical(float x)
 
 static const float untouched = 12345.0f;
 
+/* What becomes of a result whose sum is `want`, in a matrix that held `untouched`. */
+static float due_of(const plumb_accumulator *how, size_t k, bool accumulate, float want)
+{
+    const float sum = accumulate ? oracle_fma(untouched, 1, want) : want;
+
+    if (k == 0)
+        return accumulate ? untouched : 0;
+    return how->output == PLUMB_FP16 ? oracle_fp16((double)sum) : sum;
+}
+
 /* One product on one micro-kernel: the tile has the expected bits, all else is untouched. */
 static void compare(const plumb_micro *micro, const plumb_accumulator *how,
                     const plumb_operand *a, const plumb_operand *b, size_t m, size_t n,
@@ -54,11 +64,8 @@ static void compare(const plumb_micro *micro, const plumb_accumulator *how,
         const size_t row = i / ldc, col = i % ldc;
         const bool inside =
             row >= in->row && row < in->row_end && col >= in->col && col < in->col_end;
-        const float sum = k == 0       ? (accumulate ? untouched : 0)
-                          : accumulate ? oracle_fma(untouched, 1, want[row * n + col])
-                                       : want[row * n + col];
-        const bool half = k > 0 && how->output == PLUMB_FP16;
-        const float due = !inside ? untouched : half ? oracle_fp16((double)sum) : sum;
+        const float due =
+            inside ? due_of(how, k, accumulate, want[row * n + col]) : untouched;
 
         CHECK(draw_float_bits(c[i]) == canonical(due),
               "%s %s m=%zu n=%zu k=%zu: c[%zu, %zu] = %a (%08x), want %a", micro->name,
