@@ -47,7 +47,7 @@ static float rounded(double x, int bits, int emin, double infinity, bool nearest
     const double scaled = ldexp(x, -last);
     const double y = ldexp(nearest ? nearbyint(scaled) : trunc(scaled), last);
 
-    return fabs(y) >= infinity ? (float)copysign(INFINITY, y) : (float)y;
+    return fabs(y) >= infinity ? (float)copysign((double)INFINITY, y) : (float)y;
 }
 
 float oracle_fp16(double x)
@@ -85,7 +85,7 @@ static float fused(const rule *r, const plumb_accumulator *how, const term *term
     const bool half = how->output == PLUMB_FP16;
     const int emin = half ? -14 : -126;
     int most = half ? r->floor_fp16 : r->floor_fp32;
-    double special = isfinite(c) ? 0 : c, sum = 0;
+    double special = isfinite(c) ? 0 : (double)c, sum = 0;
 
     for (int i = 0; i < n; i++) {
         special += isfinite(terms[i].x) ? 0 : terms[i].x;
@@ -102,7 +102,7 @@ static float fused(const rule *r, const plumb_accumulator *how, const term *term
         most = emin;
     for (int i = 0; i < n; i++)
         sum += trunc(ldexp(terms[i].x, r->kept - most));
-    sum += trunc(ldexp(c, r->kept - most));
+    sum += trunc(ldexp((double)c, r->kept - most));
     sum = ldexp(sum, most - r->kept);
     if (sum == 0)
         return 0;
@@ -230,7 +230,7 @@ static float get(mpfr_t sum, plumb_format output)
     mpfr_mul_2si(sum, sum, -last, MPFR_RNDN);
     mpfr_rint(sum, sum, MPFR_RNDN);
     const double x = ldexp(mpfr_get_d(sum, MPFR_RNDN), (int)last);
-    return fabs(x) >= 0x1p16 ? (float)copysign(INFINITY, x) : (float)x;
+    return fabs(x) >= 0x1p16 ? (float)copysign((double)INFINITY, x) : (float)x;
 }
 
 static float exact_sum(const plumb_accumulator *how, const plumb_operand *a,
@@ -289,7 +289,7 @@ static bool is_mx_or_plain(const plumb_operand *o)
 static float stored(const plumb_accumulator *how, float x)
 {
     if (how->output == PLUMB_FP16)
-        x = oracle_fp16(x);
+        x = oracle_fp16((double)x);
     return isnan(x) ? nan_of(how) : x;
 }
 
@@ -318,7 +318,7 @@ float oracle_emulated(const plumb_accumulator *how, const plumb_operand *a,
     if (joint == 0 && !how->promote128) {
         c = unit_sum(how, a, b, i, j, 0, depth, inside,
                      at_end || tensor            ? 0
-                     : how->output == PLUMB_FP16 ? oracle_fp16(start)
+                     : how->output == PLUMB_FP16 ? oracle_fp16((double)start)
                                                  : start);
         if (!at_end && !tensor)
             return stored(how, c);
