@@ -221,6 +221,29 @@ static void small_spectrum(void)
     check_done("a spectrum by hand");
 }
 
+/* Where what a code stands for is not finite, there is no error to measure. */
+static void broken_decode(void)
+{
+    static const float x[] = {3.0f, -10.0f};
+    static const plumb_cast how[] = {
+        {.format = PLUMB_E4M3, .scale = 0},         /* 1 / 0 */
+        {.format = PLUMB_E4M3, .scale = 0x1p-140f}, /* its inverse is beyond fp32 */
+        {.format = PLUMB_E4M3, .scale = NAN},
+        {.format = PLUMB_E4M3, .scale = 1, .decode = -INFINITY},
+        {.format = PLUMB_E4M3, .scale = INFINITY, .divide = true},
+    };
+
+    for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+        plumb_spectrum s = {.error = 1};
+        uint8_t codes[2];
+
+        plumb_cast_encode_measured(&how[i], PLUMB_FP32, x, 2, codes, NULL, &s);
+        CHECK(s.signal == 109 && s.error == 1, "cast %zu: signal %a, error %a", i, s.signal,
+              s.error);
+    }
+    check_done("no error of what is not finite");
+}
+
 /* --- adding up ------------------------------------------------------------------- */
 
 /* Counts go past what a piece of the loop holds, and add up over calls. */
@@ -384,6 +407,7 @@ int main(void)
     sources();
     spectra();
     small_spectrum();
+    broken_decode();
     many();
     adding();
     decoding();
