@@ -109,20 +109,27 @@ void plumb_pack_slivers(const plumb_micro *micro, const plumb_operand *operand,
     }
 }
 
-/* Decode scale of the stored element (row, col). */
-static float scale_at(const plumb_quantized *q, size_t row, size_t col)
-{
-    const plumb_blocks blocks = plumb_blocks_in(q);
+/* Where the scales of an operand lie: d[outer / block * step + k / length * k_step]. */
+typedef struct scale_layout {
+    size_t block, step, length, k_step;
+} scale_layout;
 
-    if (q->d == NULL)
-        return 1;
-    return q->d[row / blocks.height * blocks.across + col / blocks.width];
+static scale_layout layout_of(const plumb_operand *operand)
+{
+    const plumb_blocks b = plumb_blocks_in(operand->matrix);
+
+    if (operand->transposed)
+        return (scale_layout){b.width, 1, b.height, b.across};
+    return (scale_layout){b.height, b.across, b.width, 1};
 }
 
 float plumb_operand_scale(const plumb_operand *operand, size_t outer, size_t k)
 {
-    return operand->transposed ? scale_at(operand->matrix, k, outer)
-                               : scale_at(operand->matrix, outer, k);
+    const scale_layout l = layout_of(operand);
+
+    if (operand->matrix->d == NULL)
+        return 1;
+    return operand->matrix->d[outer / l.block * l.step + k / l.length * l.k_step];
 }
 
 static bool has_tensor_scale(const plumb_operand *operand)
@@ -137,8 +144,17 @@ float plumb_operand_tensor_scale(const plumb_operand *operand)
 
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d)
 {
-    for (size_t i = 0; i < panel->outer_count; i++)
-        d[i] = plumb_operand_scale(operand, panel->outer + i, panel->k);
+    const scale_layout l = layout_of(operand);
+    const float *scales = operand->matrix->d;
+
+    if (scales != NULL)
+        scales += panel->k / l.length * l.k_step;
+    for (size_t i = 0; i < panel->outer_count; i++) {
+        const size_t outer = panel->outer + i;
+        const size_t block = l.block == 1 ? outer : outer / l.block;
+
+        d[i] = scales != NULL ? scales[block * l.step] : 1;
+    }
 }
 
 static bool is_mx_or_plain(const plumb_operand *operand)
