@@ -250,6 +250,36 @@ static void lost_block(void)
     check_done("a block that NVFP4 loses");
 }
 
+/* Whatever was done to the scales, a NaN that is decoded is the one pattern. */
+static void one_nan(void)
+{
+    uint8_t codes[4] = {0x7c, 0xfc, 0x7f, 0xff}; /* E5M2: both infinities, two NaNs */
+    static const float wild[] = {0, -0.0f, NAN, -NAN, INFINITY, -1};
+    static const plumb_grain grains[] = {PLUMB_GRAIN_TENSOR, PLUMB_GRAIN_MX32,
+                                         PLUMB_GRAIN_ROW};
+
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        for (size_t j = 0; j < 6; j++) {
+            float d[4] = {wild[i], wild[i], wild[i], wild[i]}, back[4];
+            const plumb_quantized q = {.format = PLUMB_E5M2,
+                                       .grain = grains[j % 3],
+                                       .along_rows = j < 3,
+                                       .rows = 1,
+                                       .cols = 4,
+                                       .ld = 4,
+                                       .codes = codes,
+                                       .d = d};
+
+            CHECK(plumb_dequantize(&q, back, NULL) == PLUMB_OK, "dequantize");
+            for (size_t k = 0; k < 4; k++)
+                CHECK(!isnan(back[k]) || bits_of(back[k]) == 0x7fc00000,
+                      "code %02x times %g is NaN %08x", codes[k], (double)wild[i],
+                      bits_of(back[k]));
+        }
+    }
+    check_done("one NaN");
+}
+
 int main(void)
 {
     boundaries();
@@ -260,5 +290,6 @@ int main(void)
     infinite_block();
     nvfp4();
     lost_block();
+    one_nan();
     return check_exit();
 }

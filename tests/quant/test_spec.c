@@ -307,6 +307,8 @@ static void equality(void)
     b.mx = PLUMB_MX_EVEN;
     b.dither = PLUMB_DITHER_8;
     CHECK(plumb_spec_equal(&a, &b), "what neither grain nor rounding uses was compared");
+    b.rounding = PLUMB_ROUND_TOWARD_ZERO;
+    CHECK(!plumb_spec_equal(&a, &b), "toward zero was not compared");
     b.rounding = PLUMB_ROUND_STOCHASTIC;
     CHECK(!plumb_spec_equal(&a, &b), "rounding was not compared");
     plumb_spec c = b;
