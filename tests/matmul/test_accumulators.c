@@ -281,6 +281,44 @@ static void exact_integers(plumb_format format, double least)
     }
 }
 
+/* tcgen05 with nvfp4: 1 - 1 under scales of 448 * 448 has the exponent 16 though it is zero, so
+ * that 35 fraction bits end at 2^-19 and 0.5 * 0.5 under 2^-9 * 2^-9 is lost.
+ */
+static void nvfp4_worked(void)
+{
+    uint8_t x[32] = {0x2, 0xa}, y[32] = {0x2, 0x2};
+    float d[2] = {448, 0x1p-9f};
+    plumb_quantized qx = {.format = PLUMB_E2M1,
+                          .grain = PLUMB_GRAIN_NVFP4,
+                          .rows = 1,
+                          .cols = 32,
+                          .ld = 32,
+                          .codes = x,
+                          .d = d,
+                          .d_tensor = 4};
+    plumb_quantized qy = qx;
+    const plumb_operand a = {&qx, false}, b = {&qy, false};
+    plumb_accumulator how = {PLUMB_SUM_BLACKWELL_TCGEN05, false, PLUMB_FP32};
+    float c = 1;
+
+    qy.codes = y;
+    x[16] = y[16] = 0x1;
+    CHECK(plumb_matmul(&how, &a, &b, &c, 1, false, (plumb_tile){0}, scratch, NULL) ==
+                  PLUMB_OK &&
+              c == 0,
+          "below 2^-19: %a", (double)c);
+    d[0] = 224; /* exponent 14: 2^-21 */
+    CHECK(plumb_matmul(&how, &a, &b, &c, 1, false, (plumb_tile){0}, scratch, NULL) ==
+                  PLUMB_OK &&
+              c == 0x1p-16f,
+          "above 2^-21, times 4 * 4: %a", (double)c);
+    how.kind = PLUMB_SUM_HOPPER_WGMMA;
+    CHECK(plumb_matmul(&how, &a, &b, &c, 1, false, (plumb_tile){0}, scratch, NULL) ==
+              PLUMB_UNSUPPORTED,
+          "wgmma takes no e2m1");
+    check_done("nvfp4 inside tcgen05");
+}
+
 /* --- arguments --------------------------------------------------------------- */
 
 static void names(void)
@@ -417,6 +455,7 @@ int main(void)
     refusals();
     caller_mode();
     exact_worked();
+    nvfp4_worked();
     exact_integers(PLUMB_E4M3, 0x1p-9);
     exact_integers(PLUMB_E5M2, 0x1p-16);
     check_done("exact sums against integers");
