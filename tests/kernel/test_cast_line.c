@@ -1,6 +1,7 @@
 /* Every cast against the number line (axis.h), codes and counts, in every variant of the machine.
  *
  *   test_kernel_cast_line              a share of the inputs, all formats and roundings
+ *   test_kernel_cast_line share        ten times as many
  *   test_kernel_cast_line full FORMAT  every fp32 there is, nearest even
  *   test_kernel_cast_line rest FORMAT  all bf16, all boundaries, every 61st fp32; every rounding
  *
@@ -351,13 +352,13 @@ static void every_mode(plumb_format format, uint32_t stride, uint32_t each)
     check_done(plumb_format_get(format)->name);
 }
 
-/* A share of it, so that the whole takes a few seconds. */
-static void share(void)
+/* Every stride-th fp32 of all formats, with all boundaries but of the formats with many. */
+static void share(uint32_t stride)
 {
     for (int f = 0; f < PLUMB_FORMAT_COUNT; f++) {
         const plumb_format_info *info = plumb_format_get((plumb_format)f);
 
-        every_mode((plumb_format)f, 40009 /* prime */,
+        every_mode((plumb_format)f, stride,
                    info->bits > 16  ? 256
                    : info->bits > 8 ? 16
                                     : 1);
@@ -368,12 +369,12 @@ int main(int argc, char **argv)
 {
     plumb_format format;
 
-    if (argc == 1) {
-        share();
+    if (argc == 1 || strcmp(argv[1], "share") == 0) {
+        share(argc == 1 ? 40009 : 4099); /* primes */
         return check_exit();
     }
     if (argc != 3 || !plumb_format_parse(argv[2], &format)) {
-        fprintf(stderr, "usage: %s [full|rest FORMAT]\n", argv[0]);
+        fprintf(stderr, "usage: %s [share | full FORMAT | rest FORMAT]\n", argv[0]);
         return 2;
     }
     if (strcmp(argv[1], "full") == 0)
