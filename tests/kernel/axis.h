@@ -20,9 +20,10 @@
 typedef struct axis {
     plumb_format format;
     int fraction_bits, bias, bytes;
-    int shift;      /* a code is stored times 2^shift: 13 for tf32, else 0 */
-    bool is_signed; /* else a negative number has no code but that of zero or NaN */
-    bool zero;      /* there is a zero, and subnormals follow it: not in e8m0 */
+    int shift; /* a code is stored times 2^shift: 13 for tf32, else 0 */
+    bool
+        is_signed; /* else what is negative lies below the line, unless it rounds to zero */
+    bool zero;     /* there is a zero, and subnormals follow it: not in e8m0 */
     bool negative_zero;
     uint32_t largest;  /* code of the largest finite magnitude */
     uint32_t infinite; /* what an infinity becomes that is not saturated, as code */
