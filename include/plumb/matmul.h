@@ -101,7 +101,8 @@ enum { PLUMB_UNIT_MAX_TERMS = 64, PLUMB_UNIT_MAX_FRACTION = 32, PLUMB_UNIT_MAX_N
  *      a multiple of 2^(E - fraction_bits).
  *   3  The terms are added without error.  The sum is rounded once: fp32 results as `rounding`
  *      says to result_bits fraction bits (the bits below are 0), fp16 results to nearest even;
- *      with subnormals, infinity from 2^128 (fp16: what rounds to 2^16) on.  A zero sum is +0.
+ *      with subnormals, infinity from 2^128 (fp16: what rounds to 2^16) on.  What is zero, or
+ *      rounds to it, is +0.
  *
  * NaN when an operand, or C, is NaN, for 0 * infinity, and for infinities of both signs, else
  * the infinity if there is one; products that are finite do not overflow.  K longer than one
@@ -133,6 +134,11 @@ typedef struct plumb_unit {
      */
     int addend_every;
     bool interleaved;
+
+    /* Operands are widened to fp16 first: an E4M3 subnormal, which is a normal fp16, then has
+     * its own exponent (2^-9: -9, not -6).
+     */
+    bool as_fp16;
 
     /* MX scales (mx32) are part of the unit: their exponents are added to those of the
      * products, and nothing is joined.

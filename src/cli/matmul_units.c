@@ -45,13 +45,13 @@ static json_t *unit_json(const plumb_unit *unit)
 
     list_formats(unit->formats, formats, sizeof formats);
     return json_pack(
-        "{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:i, s:s, s:s}",
+        "{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:b, s:i, s:s, s:s}",
         "name", unit->name, "formats", formats, "terms_8", unit->terms_8, "terms_16",
         unit->terms_16, "terms_tf32", unit->terms_tf32, "fraction_bits",
         unit->fraction_bits, "result_bits", unit->result_bits, "floor_fp32",
         unit->floor_fp32, "floor_fp16", unit->floor_fp16, "addend_every",
-        unit->addend_every, "interleaved", unit->interleaved, "block_scales",
-        unit->block_scales, "nvfp4_bits", unit->nvfp4_bits, "evidence",
+        unit->addend_every, "interleaved", unit->interleaved, "as_fp16", unit->as_fp16,
+        "block_scales", unit->block_scales, "nvfp4_bits", unit->nvfp4_bits, "evidence",
         plumb_evidence_name(unit->evidence), "source", unit->source);
 }
 

@@ -21,6 +21,7 @@ plumb_chain plumb_chain_make(const plumb_unit *unit, plumb_format output, plumb_
         .group = (size_t)(every > 0 ? every : terms),
         .fused = every == 0,
         .interleaved = unit->interleaved,
+        .as_fp16 = unit->as_fp16,
         .lift = unit->fraction_bits - fa->fraction_bits - fb->fraction_bits,
         .fraction_bits = unit->fraction_bits,
         .nvfp4_bits = unit->nvfp4_bits,
@@ -96,9 +97,13 @@ static int common_exponent(const plumb_chain *chain, int most, plumb_parts c)
     return chain->floor > most ? chain->floor : most;
 }
 
+/* What rounds to zero is +0 too. */
 static float round_sum(const plumb_chain *chain, int64_t sum, int e)
 {
-    return plumb_round(sum < 0, (uint64_t)(sum < 0 ? -sum : sum), e, false, &chain->result);
+    const float x =
+        plumb_round(sum < 0, (uint64_t)(sum < 0 ? -sum : sum), e, false, &chain->result);
+
+    return x == 0 ? 0 : x;
 }
 
 /* c + the sum of n products: one fused addition of what is finite. */

@@ -15,7 +15,7 @@ typedef struct plumb_chain {
     size_t terms; /* of one fused addition */
     size_t group; /* K that belongs together: addend_every, or terms */
     bool fused;   /* C is a term */
-    bool interleaved;
+    bool interleaved, as_fp16;
     int lift; /* fraction bits kept, less those of a product */
     int fraction_bits, floor;
     int nvfp4_bits;
@@ -32,6 +32,15 @@ typedef struct plumb_terms {
     const int16_t *m, *e;
     bool special;
 } plumb_terms;
+
+/* A code as the unit sees it. */
+static inline plumb_parts plumb_chain_operand(const plumb_chain *chain,
+                                              const plumb_format_info *format, uint32_t code)
+{
+    const plumb_parts parts = plumb_code_parts(format, code);
+
+    return chain->as_fp16 ? plumb_parts_as_fp16(parts, format->fraction_bits) : parts;
+}
 
 /* Place of element k among the terms. */
 size_t plumb_chain_slot(const plumb_chain *chain, size_t k);

@@ -225,8 +225,8 @@ static bool load_block(const job *j, side *s, size_t outer, size_t k, size_t cou
         plumb_parts parts = {0, PLUMB_E_ZERO};
 
         if (i < count)
-            parts =
-                plumb_code_parts(s->format, plumb_load_code(s->format, codes, i * stride));
+            parts = plumb_chain_operand(&j->chain, s->format,
+                                        plumb_load_code(s->format, codes, i * stride));
         if (inside && i < count) {
             if (i % 32 == 0)
                 d = plumb_operand_scale(s->operand, outer, k + i);

@@ -7,6 +7,8 @@
 
 #include "plumb/format.h"
 
+#include <stdlib.h>
+
 /* e of what has no exponent.  Two of them add up within an int16_t, and two exponents of which
  * one is ZERO lie below every exponent of a product.
  */
@@ -67,6 +69,17 @@ static inline plumb_parts plumb_code_parts(const plumb_format_info *format, uint
 static inline bool plumb_parts_special(plumb_parts parts)
 {
     return parts.e >= PLUMB_E_INFINITY;
+}
+
+/* The same value with the exponent that it has in fp16, where that has as many fraction bits. */
+static inline plumb_parts plumb_parts_as_fp16(plumb_parts parts, int fraction_bits)
+{
+    while (parts.m != 0 && abs(parts.m) < 1 << fraction_bits && parts.e > -14 &&
+           !plumb_parts_special(parts)) {
+        parts.m *= 2;
+        parts.e--;
+    }
+    return parts;
 }
 
 #endif

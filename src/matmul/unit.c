@@ -1,10 +1,11 @@
 /* The table of matrix units, and one result of any of them.
  *
- * Parameters and their evidence: outputs of the chips from the public data set of
- * north-numerical-computing/MATLAB-tensor-core, which tests/matmul runs against this table; two
- * published models (that one, arXiv 2512.07004, and MMA-Sim, arXiv 2511.10909) where it has none.
- * The floors of the exponent are the first model's (-1024: none); no output reaches them, and
- * MMA-Sim has none.
+ * Parameters and their evidence: for Hopper the outputs of an H200 in tests/matmul/hardware, for
+ * the others those of the public data set of north-numerical-computing/MATLAB-tensor-core, which
+ * tests/matmul runs against this table; two published models (that one, arXiv 2512.07004, and
+ * MMA-Sim, arXiv 2511.10909) where there are none.  The floors of the exponent are the first model's
+ * (-1024: none), and MMA-Sim has none: an H200 confirms those of hopper-16, the others are
+ * reached by no output.
  */
 #include "matmul/chain.h"
 #include "matmul/mode.h"
@@ -28,8 +29,8 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
             .source =
-                "H100 and H200, fp32 results with C = 0 in one step; C and chains from "
-                "two models, fp16 results and mixed formats from one",
+                "H200, all pairs of formats, both results, any C, chains to K = 4096, NaN "
+                "and infinities; products of cuBLASLt",
         },
     [PLUMB_SUM_HOPPER_MMA] =
         {
@@ -43,10 +44,12 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .floor_fp16 = -21,
             .addend_every = 32,
             .interleaved = true,
+            .as_fp16 = true,
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
-            .source = "H100 and H200 (fp16 results) and B200 (both); which products come "
-                      "first is only known for fp16 results",
+            .source =
+                "H200, all pairs of formats, both results, any C, NaN and infinities; "
+                "B200, E4M3 and E5M2",
         },
     [PLUMB_SUM_ADA_MMA] =
         {
@@ -94,8 +97,9 @@ static const plumb_unit units[PLUMB_SUM_COUNT] = {
             .floor_fp16 = -21,
             NANS,
             .evidence = PLUMB_EVIDENCE_HARDWARE,
-            .source = "H100 and H200, bf16, fp16 (both results) and tf32, with C; below "
-                      "2^-126 the two models disagree",
+            .source =
+                "H200 through wgmma and mma.sync, bf16, fp16 (both results) and tf32, "
+                "any C, subnormals, NaN and infinities",
         },
     [PLUMB_SUM_AMPERE_16] =
         {
@@ -241,7 +245,8 @@ static plumb_terms read_group(const plumb_chain *chain, plumb_format format,
         plumb_parts parts = {0, PLUMB_E_ZERO};
 
         if (i < count)
-            parts = plumb_code_parts(info, plumb_load_code(info, codes, first + i));
+            parts =
+                plumb_chain_operand(chain, info, plumb_load_code(info, codes, first + i));
         g->m[slot] = (int16_t)parts.m;
         g->e[slot] = (int16_t)parts.e;
         special |= plumb_parts_special(parts);

@@ -155,7 +155,7 @@ try "no scale" 0 "$PLUMB" matmul big.npy big.npy --spec e4m3:none
 shows "no scale" '1 saturated'
 try "hopper-16" 0 "$PLUMB" matmul a.npy b.npy -a hopper-16
 shows "hopper-16" 'as bf16:'
-shows "hopper-16" 'hopper-16: hardware vectors | H100 and H200'
+shows "hopper-16" 'hopper-16: hardware vectors | H200 through wgmma'
 try "volta-16" 0 "$PLUMB" matmul a.npy b.npy -a volta-16
 shows "volta-16" 'as fp16:'
 try "1x128" 0 "$PLUMB" matmul a.npy b.npy --spec e4m3:1x128 --spec-b e4m3:128x128

@@ -61,11 +61,13 @@ typedef struct term {
     int e;
 } term;
 
-static term term_at(const plumb_operand *a, const plumb_operand *b, size_t i, size_t j,
-                    size_t k, bool inside)
+static term term_at(const rule *r, const plumb_operand *a, const plumb_operand *b, size_t i,
+                    size_t j, size_t k, bool inside)
 {
     const float x = oracle_at(a, i, k), y = oracle_at(b, j, k);
-    const int ea = oracle_emin(a->matrix->format), eb = oracle_emin(b->matrix->format);
+    /* With C added after, operands are widened to fp16: E4M3 subnormals are normal there. */
+    const int ea = r->after ? -14 : oracle_emin(a->matrix->format);
+    const int eb = r->after ? -14 : oracle_emin(b->matrix->format);
     double product = (double)x * (double)y;
     int e = 0;
 
@@ -106,7 +108,9 @@ static float fused(const rule *r, const plumb_accumulator *how, const term *term
     sum = ldexp(sum, most - r->kept);
     if (sum == 0)
         return 0;
-    return half ? oracle_fp16(sum) : rounded(sum, r->result_bits, -126, 0x1p128, false);
+    const float d =
+        half ? oracle_fp16(sum) : rounded(sum, r->result_bits, -126, 0x1p128, false);
+    return d == 0 ? 0 : d;
 }
 
 static float ieee_add(const plumb_accumulator *how, float c, float x)
@@ -186,7 +190,7 @@ static float unit_sum(const plumb_accumulator *how, const plumb_operand *a,
                 for (size_t p = 0; p < 32; p++) {
                     if ((p % 4 >= 2) == (half == 1))
                         terms[count++] =
-                            k + p < end ? term_at(a, b, i, j, k + p, inside) : none;
+                            k + p < end ? term_at(r, a, b, i, j, k + p, inside) : none;
                 }
                 sum = fused(r, how, terms, count, sum);
             }
@@ -194,8 +198,9 @@ static float unit_sum(const plumb_accumulator *how, const plumb_operand *a,
             k += 32;
         } else {
             for (int p = 0; p < n; p++)
-                terms[p] =
-                    k + (size_t)p < end ? term_at(a, b, i, j, k + (size_t)p, inside) : none;
+                terms[p] = k + (size_t)p < end
+                               ? term_at(r, a, b, i, j, k + (size_t)p, inside)
+                               : none;
             c = fused(r, how, terms, n, c);
             k += (size_t)n;
         }

@@ -74,7 +74,10 @@ int main(void)
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const file *f = &files[i];
-        const vector of = {.kind = f->kind, .format = f->format, .output = f->output};
+        const vector of = {.kind = f->kind,
+                           .format = f->format,
+                           .format_b = f->format,
+                           .output = f->output};
         char path[1024];
         vectors v;
 

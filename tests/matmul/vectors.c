@@ -51,14 +51,24 @@ static bool read_codes(const char *text, plumb_format format, uint32_t *codes, s
     return true;
 }
 
+/* "bf16", or "e4m3:e5m2" for A and B. */
+static bool read_formats(char *text, vector *v)
+{
+    char *second = strchr(text, ':');
+
+    if (second != NULL)
+        *second++ = 0;
+    return plumb_format_parse(text, &v->format) &&
+           plumb_format_parse(second != NULL ? second : text, &v->format_b);
+}
+
 static bool read_head(char *const field[4], vector *v)
 {
     plumb_accumulator how;
 
     snprintf(v->id, sizeof v->id, "%s", field[0]);
     if (plumb_accumulator_parse(field[1], &how, NULL) != PLUMB_OK ||
-        !plumb_format_parse(field[2], &v->format) ||
-        !plumb_format_parse(field[3], &v->output))
+        !read_formats(field[2], v) || !plumb_format_parse(field[3], &v->output))
         return false;
     v->kind = how.kind;
     return true;
@@ -79,7 +89,7 @@ static bool read_row(char *line, const vector *of, vector *v)
         return false;
     size_t kb;
     if (!read_codes(field[n - 4], v->format, v->a, &v->k) ||
-        !read_codes(field[n - 3], v->format, v->b, &kb) || kb != v->k ||
+        !read_codes(field[n - 3], v->format_b, v->b, &kb) || kb != v->k ||
         !read_hex(field[n - 2], 8, &c) || !read_hex(field[n - 1], 8, &d))
         return false;
     memcpy(&v->c, &c, sizeof c);
@@ -131,7 +141,7 @@ uint32_t vector_dot(const vector *v, const plumb_unit *unit)
     plumb_error why;
     float d = 12345;
 
-    if (plumb_unit_dot(unit, v->output, v->format, v->a, v->format, v->b, v->k, v->c, &d,
+    if (plumb_unit_dot(unit, v->output, v->format, v->a, v->format_b, v->b, v->k, v->c, &d,
                        &why) != PLUMB_OK)
         printf("# %s\n", why.message);
     return bits_of(d);
@@ -146,6 +156,7 @@ uint32_t vector_matmul(const vector *v, void *workspace)
     float c = v->c;
 
     a.codes = (void *)v->a;
+    b.format = v->format_b;
     b.codes = (void *)v->b;
     const plumb_operand left = {&a, false}, right = {&b, false};
 

@@ -1,6 +1,7 @@
 /* Vectors of matrix units from CSV files, and how many of them a unit does not give.
  *
  * Columns id,unit,format,output,a,b,c,d, or a,b,c,d with the rest given; # starts a comment.
+ * format is that of both operands, or e4m3:e5m2 for A and B.
  * Codes in hexadecimal in order of k; c and d as bits of fp32.
  */
 #ifndef TESTS_MATMUL_VECTORS_H
@@ -13,7 +14,7 @@ enum { VECTOR_K = 64 };
 typedef struct vector {
     char id[32];
     plumb_sum_kind kind;
-    plumb_format format, output;
+    plumb_format format, format_b, output;
     size_t k;
     uint32_t a[VECTOR_K], b[VECTOR_K]; /* codes, packed as in memory */
     float c;
