@@ -35,7 +35,8 @@ typedef struct plumb_terms {
 
 /* A code as the unit sees it. */
 static inline plumb_parts plumb_chain_operand(const plumb_chain *chain,
-                                              const plumb_format_info *format, uint32_t code)
+                                              const plumb_format_info *format,
+                                              uint32_t code)
 {
     const plumb_parts parts = plumb_code_parts(format, code);
 
