@@ -83,12 +83,19 @@ bool plumb_add_size(size_t a, size_t b, size_t *out);
  * (it returns NULL).  Then plumb_arena_commit, then the same calls again.  Pieces
  * are aligned to 64 bytes and start as zero bits.  Under AddressSanitizer the gap
  * between pieces is poisoned.  Zero-initialise before use.
+ *
+ * The caller may set label to what the next pieces are for; asked then says, from the first
+ * pass on, how many bytes each label takes.  Their sum is what commit allocates.
  */
+enum { PLUMB_ARENA_LABELS = 8 };
+
 typedef struct plumb_arena {
     unsigned char *block;
     size_t size;   /* bytes in block */
     size_t used;   /* bytes dealt out, or asked for while block is NULL */
     bool overflow; /* a size overflowed; commit will refuse */
+    size_t label;  /* below PLUMB_ARENA_LABELS */
+    size_t asked[PLUMB_ARENA_LABELS];
 } plumb_arena;
 
 /* count * bytes_each bytes, or NULL before commit and when the block is exhausted

@@ -103,6 +103,36 @@ void plumb_site_get(const plumb_shape *shape, size_t index, plumb_site *site);
  */
 size_t plumb_site_owner(const plumb_spec *specs, size_t site);
 
+/* --- what it costs ---------------------------------------------------------------- */
+
+/* What memory is for.  Numbers are those of plumb_arena.label. */
+typedef enum plumb_memory_use {
+    PLUMB_MEMORY_WEIGHTS = 0, /* weights as the products read them: codes and scales */
+    PLUMB_MEMORY_MASTER,      /* fp32 weights */
+    PLUMB_MEMORY_GRADIENTS,
+    PLUMB_MEMORY_OPTIMIZER,   /* moments */
+    PLUMB_MEMORY_ACTIVATIONS, /* kept from forward to backward, with their codes */
+    PLUMB_MEMORY_TEMPORARIES, /* activation gradients and their codes, scratch */
+    PLUMB_MEMORY_RECORDS,     /* text, statistics, scale histories */
+    PLUMB_MEMORY_USES
+} plumb_memory_use;
+
+typedef struct plumb_memory {
+    size_t bytes[PLUMB_MEMORY_USES];
+} plumb_memory;
+
+/* Processor time of the calling thread, which does one part in `threads` of the work. */
+typedef struct plumb_seconds {
+    double gemm; /* products, packing included */
+    double cast; /* quantisation of operands, with what it counts */
+    double rest;
+} plumb_seconds;
+
+typedef struct plumb_times {
+    plumb_seconds layers, ends, weights; /* ends: embedding, last norm, head, loss; weights:
+                                            plumb_model_weights */
+} plumb_times;
+
 /* --- the model -------------------------------------------------------------------- */
 
 typedef struct plumb_model plumb_model;
@@ -125,7 +155,17 @@ typedef struct plumb_model_setup {
     plumb_site_hook *hook; /* may be NULL */
     void *hook_context;
     bool count; /* keep counts for plumb_model_sample */
+    bool
+        forward_only; /* plumb_model_backward and _layer_output will not be called: much less
+                           memory */
+    plumb_times *times; /* where to add up what each part costs; NULL: no clock is read */
 } plumb_model_setup;
+
+/* Bytes that plumb_model_create would take for this setup, added to *memory.  Allocates next
+ * to nothing: it is the first of the two passes that creation makes.
+ */
+plumb_status plumb_model_need(const plumb_model_setup *setup, plumb_memory *memory,
+                              plumb_error *why);
 
 plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **model,
                                 plumb_error *why);

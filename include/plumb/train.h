@@ -20,6 +20,7 @@
 
 #include "plumb/file.h"
 #include "plumb/log.h"
+#include "plumb/model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +41,35 @@ typedef void plumb_train_watch(void *context, const plumb_metrics *metrics, int6
  */
 int plumb_train_main(const char *path, const char *const *overrides, size_t override_count,
                      plumb_train_watch *watch, void *context, plumb_error *why);
+
+/* --- what a run would take ------------------------------------------------------------ */
+
+/* Bytes are exact: the first pass over every array that the run would have.  Seconds are an
+ * estimate of the processor time of a step on this machine, from a calibration: some steps of
+ * the trainer itself with one layer and few sequences, each different layer in turn.
+ */
+typedef struct plumb_footprint {
+    char name[128], recipe[64];
+    size_t parameters, tokens; /* of a step */
+    int threads;
+    plumb_memory memory;
+    size_t bytes; /* the sum */
+    bool timed;   /* else one layer alone is too large to be tried */
+    plumb_seconds step;
+    double calibration;     /* seconds that it took */
+    size_t tried_tokens[2]; /* of a call of the model, in the calibration */
+    int64_t measured_steps; /* 0: nothing below is known */
+    size_t measured_bytes;  /* largest resident set of the process, less that before */
+    plumb_seconds measured; /* of a step, the first left out if there are others */
+} plumb_footprint;
+
+/* For the run file at path (NULL: defaults) and overrides.  With measure > 0 that many steps are
+ * then run in memory as a run would, and measured; nothing is written.  Takes no request from the
+ * environment.
+ */
+plumb_status plumb_train_footprint(const char *path, const char *const *overrides,
+                                   size_t override_count, int64_t measure,
+                                   plumb_footprint *footprint, plumb_error *why);
 
 /* The settings of a run file, for `plumb train --help` and the docs; free(). */
 char *plumb_train_describe(void);

@@ -35,8 +35,10 @@ void *plumb_arena_take(plumb_arena *arena, size_t count, size_t bytes_each)
     if (arena->block != NULL && end > arena->size)
         return NULL;
     arena->used = end;
-    if (arena->block == NULL)
+    if (arena->block == NULL) {
+        arena->asked[arena->label % PLUMB_ARENA_LABELS] += end - start;
         return NULL;
+    }
     UNPOISON(arena->block + start, bytes);
     return arena->block + start;
 }

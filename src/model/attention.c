@@ -20,6 +20,16 @@ typedef struct head_view {
     size_t column; /* of q in qkv, of o in o */
 } head_view;
 
+/* What one thread has for itself. */
+typedef struct worker {
+    const plumb_model *m;
+    void *workspace;
+    float *ds; /* [T, T] */
+    double gemm;
+    plumb_status status;
+    plumb_error said;
+} worker;
+
 static plumb_quantized matrix(const float *x, size_t rows, size_t cols, size_t ld)
 {
     /* plumb_quantized has room for codes that are written; here they are only read. */
@@ -48,14 +58,16 @@ static head_view view(const plumb_model *m, const float *qkv, const float *p,
 }
 
 /* c = a b^T, with either side read as its transpose. */
-static plumb_status multiply(const plumb_quantized *a, bool a_transposed,
-                             const plumb_quantized *b, bool b_transposed, float *c,
-                             size_t ldc, void *workspace, plumb_error *why)
+static void multiply(const plumb_quantized *a, bool a_transposed, const plumb_quantized *b,
+                     bool b_transposed, float *c, size_t ldc, worker *w)
 {
     const plumb_operand left = {a, a_transposed}, right = {b, b_transposed};
+    const double begin = clock_now(w->m);
 
-    return plumb_matmul(NULL, &left, &right, c, ldc, false, (plumb_tile){0}, workspace,
-                        why);
+    if (w->status == PLUMB_OK)
+        w->status = plumb_matmul(NULL, &left, &right, c, ldc, false, (plumb_tile){0},
+                                 w->workspace, &w->said);
+    w->gemm += clock_now(w->m) - begin;
 }
 
 /* Row i of the scores becomes probabilities; columns past i are the future: 0. */
@@ -81,21 +93,19 @@ static float head_scale(const plumb_shape *s)
     return 1.0f / sqrtf((float)(s->width / s->heads));
 }
 
-static plumb_status head_forward(const plumb_model *m, layer *l, size_t index,
-                                 void *workspace, plumb_error *why)
+static void head_forward(worker *w, layer *l, size_t index)
 {
+    const plumb_model *m = w->m;
     const size_t heads = m->shape.heads, t = m->shape.context, width = m->shape.width;
     const size_t b = index / heads, head = index % heads;
     float *p = l->p + index * t * t;
     float *o = l->o + b * t * width + head * (width / heads);
     const head_view h = view(m, l->q_k_v, p, l->o, b, head);
-    const plumb_status status = multiply(&h.q, false, &h.k, false, p, t, workspace, why);
 
-    if (status != PLUMB_OK)
-        return status;
+    multiply(&h.q, false, &h.k, false, p, t, w);
     for (size_t i = 0; i < t; i++)
         softmax_row(p + i * t, i, t, head_scale(&m->shape));
-    return multiply(&h.p, false, &h.v, true, o, width, workspace, why);
+    multiply(&h.p, false, &h.v, true, o, width, w);
 }
 
 /* dp becomes ds. */
@@ -111,70 +121,67 @@ static void softmax_backward(const float *p, size_t t, float scale, float *dp)
     }
 }
 
-static plumb_status head_backward(const plumb_model *m, const layer *l, const float *d_o,
-                                  float *d_qkv, size_t index, float *ds, void *workspace,
-                                  plumb_error *why)
+static void head_backward(worker *w, const layer *l, const float *d_o, float *d_qkv,
+                          size_t index)
 {
+    const plumb_model *m = w->m;
     const size_t heads = m->shape.heads, t = m->shape.context, width = m->shape.width;
     const size_t b = index / heads, head = index % heads, ld = 3 * width;
     const float *p = l->p + index * t * t;
     float *dq = d_qkv + b * t * ld + head * (width / heads);
     const head_view h = view(m, l->q_k_v, p, d_o, b, head);
-    const plumb_quantized scores = matrix(ds, t, t, t);
-    plumb_status status = multiply(&h.o, false, &h.v, false, ds, t, workspace, why);
+    const plumb_quantized scores = matrix(w->ds, t, t, t);
 
-    if (status == PLUMB_OK)
-        status = multiply(&h.p, true, &h.o, true, dq + 2 * width, ld, workspace, why);
-    if (status != PLUMB_OK)
-        return status;
-    softmax_backward(p, t, head_scale(&m->shape), ds);
-    status = multiply(&scores, false, &h.k, true, dq, ld, workspace, why);
-    if (status == PLUMB_OK)
-        status = multiply(&scores, true, &h.q, true, dq + width, ld, workspace, why);
-    return status;
+    multiply(&h.o, false, &h.v, false, w->ds, t, w);
+    multiply(&h.p, true, &h.o, true, dq + 2 * width, ld, w);
+    softmax_backward(p, t, head_scale(&m->shape), w->ds);
+    multiply(&scores, false, &h.k, true, dq, ld, w);
+    multiply(&scores, true, &h.q, true, dq + width, ld, w);
+}
+
+static void begin(const plumb_model *m, worker workers[])
+{
+    for (int t = 0; t < m->threads; t++) {
+        workers[t].m = m;
+        workers[t].workspace = m->workspace[t];
+        workers[t].ds = m->row[t];
+        workers[t].gemm = 0;
+        workers[t].status = PLUMB_OK;
+    }
 }
 
 /* The first failure, if any: shapes were checked at creation, so there is none. */
-static plumb_status join(const plumb_status *status, const plumb_error *said, int threads,
-                         plumb_error *why)
+static plumb_status end(const plumb_model *m, const worker workers[], plumb_error *why)
 {
-    for (int t = 0; t < threads; t++) {
-        if (status[t] != PLUMB_OK)
-            return plumb_fail(why, status[t], "%s", said[t].message);
+    for (int t = 0; t < m->threads; t++) {
+        m->part->gemm += workers[t].gemm / m->threads;
+        if (workers[t].status != PLUMB_OK)
+            return plumb_fail(why, workers[t].status, "%s", workers[t].said.message);
     }
     return PLUMB_OK;
 }
 
 plumb_status attention_forward(const plumb_model *m, layer *l, plumb_error *why)
 {
-    plumb_status status[PLUMB_MAX_THREADS] = {PLUMB_OK};
-    plumb_error said[PLUMB_MAX_THREADS];
+    worker workers[PLUMB_MAX_THREADS];
 
+    begin(m, workers);
 #pragma omp parallel for schedule(static) num_threads(m->threads)
-    for (size_t i = 0; i < m->sequences * m->shape.heads; i++) {
-        const int t = omp_get_thread_num();
-
-        if (status[t] == PLUMB_OK)
-            status[t] = head_forward(m, l, i, m->workspace[t], &said[t]);
-    }
-    return join(status, said, m->threads, why);
+    for (size_t i = 0; i < m->sequences * m->shape.heads; i++)
+        head_forward(&workers[omp_get_thread_num()], l, i);
+    return end(m, workers, why);
 }
 
 plumb_status attention_backward(const plumb_model *m, const layer *l, const float *d_o,
                                 float *d_qkv, plumb_error *why)
 {
-    plumb_status status[PLUMB_MAX_THREADS] = {PLUMB_OK};
-    plumb_error said[PLUMB_MAX_THREADS];
+    worker workers[PLUMB_MAX_THREADS];
 
+    begin(m, workers);
 #pragma omp parallel for schedule(static) num_threads(m->threads)
-    for (size_t i = 0; i < m->sequences * m->shape.heads; i++) {
-        const int t = omp_get_thread_num();
-
-        if (status[t] == PLUMB_OK)
-            status[t] =
-                head_backward(m, l, d_o, d_qkv, i, m->row[t], m->workspace[t], &said[t]);
-    }
-    return join(status, said, m->threads, why);
+    for (size_t i = 0; i < m->sequences * m->shape.heads; i++)
+        head_backward(&workers[omp_get_thread_num()], l, d_o, d_qkv, i);
+    return end(m, workers, why);
 }
 
 size_t attention_workspace(const plumb_shape *s)

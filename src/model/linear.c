@@ -21,9 +21,9 @@ static size_t follower(const plumb_model *m, const linear *l, size_t role)
 {
     size_t next = role + 1;
 
-    while (next < PLUMB_ROLES && m->owner[l->site + next] != l->site + role)
+    while (next < m->roles && m->owner[l->site + next] != l->site + role)
         next++;
-    return next;
+    return next < m->roles ? next : PLUMB_ROLES;
 }
 
 /* The same bytes, with scales of their own. */
@@ -62,11 +62,12 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
     if (counts != NULL)
         *counts = (plumb_counts){0};
     l->q[role].d = l->d[role];
+    const double begin = clock_now(m);
     const plumb_status status =
         plumb_quantize(spec, x, rows, cols, linear_along_rows[role],
                        spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL, true,
                        &l->q[role], counts, why);
-
+    m->part->cast += clock_now(m) - begin;
     if (status != PLUMB_OK)
         return status;
     m->seen[site] = true;
@@ -89,6 +90,7 @@ static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, si
     const size_t parts = (size_t)m->threads;
     plumb_status status[PLUMB_MAX_THREADS] = {PLUMB_OK};
     plumb_error said[PLUMB_MAX_THREADS];
+    const double begin = clock_now(m);
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t t = 0; t < parts; t++) {
@@ -100,6 +102,7 @@ static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, si
             status[t] = plumb_matmul(NULL, &a, &b, c, cols, accumulate, tile,
                                      m->workspace[t], &said[t]);
     }
+    m->part->gemm += clock_now(m) - begin;
     for (size_t t = 0; t < parts; t++) {
         if (status[t] != PLUMB_OK)
             return plumb_fail(why, status[t], "%s", said[t].message);
@@ -113,7 +116,7 @@ plumb_status linear_weights(plumb_model *m, linear *l, const float *weights,
     const float *w = weights + l->offset;
     plumb_status status = quantise(m, l, PLUMB_FPROP_W, w, l->outputs, l->inputs, why);
 
-    if (status == PLUMB_OK)
+    if (status == PLUMB_OK && m->roles > PLUMB_DGRAD_W)
         status = quantise(m, l, PLUMB_DGRAD_W, w, l->outputs, l->inputs, why);
     return status;
 }

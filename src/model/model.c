@@ -19,6 +19,12 @@ static float *floats(plumb_model *m, size_t rows, size_t cols)
     return plumb_arena_take(&m->arena, n, sizeof(float));
 }
 
+static const size_t role_use[PLUMB_ROLES] = {
+    [PLUMB_FPROP_X] = PLUMB_MEMORY_ACTIVATIONS,  [PLUMB_FPROP_W] = PLUMB_MEMORY_WEIGHTS,
+    [PLUMB_DGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_DGRAD_W] = PLUMB_MEMORY_WEIGHTS,
+    [PLUMB_WGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_WGRAD_X] = PLUMB_MEMORY_ACTIVATIONS,
+};
+
 /* Codes and scales of one role.  A role that shares takes only scales. */
 static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t rows,
                               size_t cols, plumb_error *why)
@@ -31,6 +37,7 @@ static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t row
 
     if (status != PLUMB_OK)
         return status;
+    m->arena.label = role_use[role];
     if (m->owner[site] == site)
         l->q[role].codes = plumb_arena_take(&m->arena, bytes, 1);
     l->d[role] = scales == 0 ? NULL : plumb_arena_take(&m->arena, scales, sizeof(float));
@@ -52,7 +59,7 @@ static plumb_status plan_linear(plumb_model *m, linear *l, size_t index, plumb_e
                                       p.rows,    m->tokens, m->tokens};
     const size_t cols[PLUMB_ROLES] = {p.cols, p.cols, p.rows, p.cols, p.rows, p.cols};
 
-    for (size_t role = 0; role < PLUMB_ROLES; role++) {
+    for (size_t role = 0; role < m->roles; role++) {
         const plumb_status status = plan_role(m, l, role, rows[role], cols[role], why);
 
         if (status != PLUMB_OK)
@@ -61,10 +68,50 @@ static plumb_status plan_linear(plumb_model *m, linear *l, size_t index, plumb_e
     return PLUMB_OK;
 }
 
+static bool forward_only(const plumb_model *m)
+{
+    return m->roles < PLUMB_ROLES;
+}
+
+/* What a layer keeps.  Without a backward pass all layers use the same memory. */
+static void plan_activations(plumb_model *m, layer *l)
+{
+    const plumb_shape *s = &m->shape;
+    const layer *first = &m->layers[0];
+    const size_t n = m->tokens;
+
+    m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
+    if (forward_only(m) && l != first) {
+        l->x = first->x;
+        l->r1 = first->r1;
+        l->n1 = first->n1;
+        l->q_k_v = first->q_k_v;
+        l->p = first->p;
+        l->o = first->o;
+        l->x2 = first->x2;
+        l->r2 = first->r2;
+        l->n2 = first->n2;
+        l->gate_up = first->gate_up;
+        l->h = first->h;
+        return;
+    }
+    l->x = floats(m, n, s->width);
+    l->r1 = floats(m, n, 1);
+    l->n1 = floats(m, n, s->width);
+    l->q_k_v = floats(m, n, 3 * s->width);
+    l->p = floats(m, n, s->heads * s->context);
+    l->o = floats(m, n, s->width);
+    l->x2 = floats(m, n, s->width);
+    l->r2 = floats(m, n, 1);
+    l->n2 = floats(m, n, s->width);
+    l->gate_up = floats(m, n, 2 * s->ff);
+    l->h = floats(m, n, s->ff);
+}
+
 static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_error *why)
 {
     const plumb_shape *s = &m->shape;
-    const size_t n = m->tokens, first = 1 + PLUMB_LAYER_PARAMETERS * index;
+    const size_t first = 1 + PLUMB_LAYER_PARAMETERS * index;
     linear *const linears[] = {&l->qkv, &l->out, &l->up, &l->down};
     plumb_parameter p;
 
@@ -78,17 +125,7 @@ static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_err
         if (status != PLUMB_OK)
             return status;
     }
-    l->x = floats(m, n, s->width);
-    l->r1 = floats(m, n, 1);
-    l->n1 = floats(m, n, s->width);
-    l->q_k_v = floats(m, n, 3 * s->width);
-    l->p = floats(m, n, s->heads * s->context);
-    l->o = floats(m, n, s->width);
-    l->x2 = floats(m, n, s->width);
-    l->r2 = floats(m, n, 1);
-    l->n2 = floats(m, n, s->width);
-    l->gate_up = floats(m, n, 2 * s->ff);
-    l->h = floats(m, n, s->ff);
+    plan_activations(m, l);
     return PLUMB_OK;
 }
 
@@ -117,25 +154,33 @@ static void plan_shared(plumb_model *m)
 
     plumb_parameter_get(s, plumb_parameter_count(s) - 2, &p);
     m->final_norm = p.offset;
+    m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
     m->x = floats(m, n, s->width);
     m->rf = floats(m, n, 1);
     m->nf = floats(m, n, s->width);
     m->logits = floats(m, n, PLUMB_VOCABULARY);
+    m->arena.label = PLUMB_MEMORY_TEMPORARIES;
     m->d_logits = floats(m, n, PLUMB_VOCABULARY);
     m->losses = floats(m, n, 1);
     m->cosine = floats(m, s->context, half);
     m->sine = floats(m, s->context, half);
-    m->dx = floats(m, n, s->width);
-    m->dn = floats(m, n, s->width);
-    m->d_o = floats(m, n, s->width);
-    m->d_qkv = floats(m, n, 3 * s->width);
-    m->d_gate_up = floats(m, n, 2 * s->ff);
-    m->dh = floats(m, n, s->ff);
+    if (!forward_only(m)) {
+        m->dx = floats(m, n, s->width);
+        m->dn = floats(m, n, s->width);
+        m->d_o = floats(m, n, s->width);
+        m->d_qkv = floats(m, n, 3 * s->width);
+        m->d_gate_up = floats(m, n, 2 * s->ff);
+        m->dh = floats(m, n, s->ff);
+    }
     m->row_floats = largest(largest(s->width, s->ff), s->context * s->context);
     for (int t = 0; t < m->threads; t++) {
         m->row[t] = floats(m, m->row_floats, 1);
         m->workspace[t] = plumb_arena_take(&m->arena, workspace_bytes(m), 1);
     }
+    m->arena.label = PLUMB_MEMORY_RECORDS;
+    m->seen = plumb_arena_take(&m->arena, m->site_count, sizeof *m->seen);
+    if (m->count)
+        m->counts = plumb_arena_take(&m->arena, m->site_count, sizeof *m->counts);
 }
 
 /* One pass over every array: adds up sizes before the arena is committed, deals out after. */
@@ -197,11 +242,12 @@ static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
     m->layers = calloc(m->shape.layers, sizeof *m->layers);
     m->specs = calloc(m->site_count, sizeof *m->specs);
     m->owner = calloc(m->site_count, sizeof *m->owner);
-    m->seen = calloc(m->site_count, sizeof *m->seen);
-    if (setup->count)
-        m->counts = calloc(m->site_count, sizeof *m->counts);
-    if (m->layers == NULL || m->specs == NULL || m->owner == NULL || m->seen == NULL ||
-        (setup->count && m->counts == NULL))
+    m->count = setup->count;
+    m->roles = setup->forward_only ? PLUMB_DGRAD_DY : PLUMB_ROLES;
+    m->timed = setup->times != NULL;
+    m->times = m->timed ? setup->times : &m->unasked;
+    m->part = &m->times->layers;
+    if (m->layers == NULL || m->specs == NULL || m->owner == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu sites", m->site_count);
     memcpy(m->specs, setup->specs, m->site_count * sizeof *m->specs);
     for (size_t i = 0; i < m->site_count; i++)
@@ -236,15 +282,28 @@ void plumb_model_free(plumb_model **model)
     free(m->layers);
     free(m->specs);
     free(m->owner);
-    free(m->seen);
-    free(m->counts);
     free(m);
     *model = NULL;
 }
 
+plumb_status plumb_model_need(const plumb_model_setup *setup, plumb_memory *memory,
+                              plumb_error *why)
+{
+    plumb_model *m = NULL;
+    plumb_status status = prepare(setup, &m, why);
+
+    if (status == PLUMB_OK && m->arena.overflow)
+        status =
+            plumb_fail(why, PLUMB_BAD_SHAPE, "the sizes asked for do not fit in memory");
+    for (size_t use = 0; use < PLUMB_MEMORY_USES && status == PLUMB_OK; use++)
+        memory->bytes[use] += m->arena.asked[use];
+    plumb_model_free(&m);
+    return status;
+}
+
 /* --- running ------------------------------------------------------------------------ */
 
-plumb_status plumb_model_weights(plumb_model *m, const float *weights, plumb_error *why)
+static plumb_status all_weights(plumb_model *m, const float *weights, plumb_error *why)
 {
     plumb_status status = linear_weights(m, &m->head, weights, why);
 
@@ -259,6 +318,15 @@ plumb_status plumb_model_weights(plumb_model *m, const float *weights, plumb_err
         if (status == PLUMB_OK)
             status = linear_weights(m, &l->down, weights, why);
     }
+    return status;
+}
+
+plumb_status plumb_model_weights(plumb_model *m, const float *weights, plumb_error *why)
+{
+    const double begin = clock_begin(m, &m->times->weights);
+    const plumb_status status = all_weights(m, weights, why);
+
+    clock_end(m, begin);
     return status;
 }
 
@@ -302,20 +370,26 @@ static float *layer_output(const plumb_model *m, size_t index)
 plumb_status plumb_model_forward(plumb_model *m, const float *weights,
                                  const uint8_t *tokens, plumb_loss *loss, plumb_error *why)
 {
+    double begin = clock_begin(m, &m->times->ends);
     plumb_status status = PLUMB_OK;
 
     embedding_forward(m, weights, tokens, m->layers[0].x);
+    clock_end(m, begin);
+    begin = clock_begin(m, &m->times->layers);
     for (size_t i = 0; i < m->shape.layers && status == PLUMB_OK; i++) {
         status = attention_block(m, &m->layers[i], weights, why);
         if (status == PLUMB_OK)
             status = mlp_block(m, &m->layers[i], weights, layer_output(m, i), why);
     }
+    clock_end(m, begin);
     if (status != PLUMB_OK)
         return status;
+    begin = clock_begin(m, &m->times->ends);
     rmsnorm_forward(m, m->x, weights + m->final_norm, m->rf, m->nf);
     status = linear_forward(m, &m->head, m->nf, m->logits, false, why);
     if (status == PLUMB_OK)
         cross_entropy(m, tokens, loss);
+    clock_end(m, begin);
     return status;
 }
 
@@ -354,6 +428,7 @@ static plumb_status attention_block_backward(plumb_model *m, layer *l, const flo
 plumb_status plumb_model_backward(plumb_model *m, const float *weights,
                                   const uint8_t *tokens, float *gradient, plumb_error *why)
 {
+    double begin = clock_begin(m, &m->times->ends);
     plumb_status status =
         linear_backward(m, &m->head, m->nf, m->d_logits, m->dn, gradient, why);
 
@@ -361,13 +436,19 @@ plumb_status plumb_model_backward(plumb_model *m, const float *weights,
         return status;
     rmsnorm_backward(m, m->x, weights + m->final_norm, m->rf, m->dn, false, m->dx,
                      gradient + m->final_norm);
+    clock_end(m, begin);
+    begin = clock_begin(m, &m->times->layers);
     for (size_t i = m->shape.layers; i-- > 0 && status == PLUMB_OK;) {
         status = mlp_backward(m, &m->layers[i], weights, gradient, why);
         if (status == PLUMB_OK)
             status = attention_block_backward(m, &m->layers[i], weights, gradient, why);
     }
-    if (status == PLUMB_OK)
-        embedding_backward(m, tokens, m->dx, gradient);
+    clock_end(m, begin);
+    if (status != PLUMB_OK)
+        return status;
+    begin = clock_begin(m, &m->times->ends);
+    embedding_backward(m, tokens, m->dx, gradient);
+    clock_end(m, begin);
     return status;
 }
 

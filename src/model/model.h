@@ -45,6 +45,8 @@ struct plumb_model {
     void *hook_context;
     plumb_counts *counts; /* NULL: not kept */
     bool *seen;           /* quantised since the last plumb_model_sample */
+    bool count;
+    size_t roles; /* PLUMB_ROLES, or those of fprop alone */
 
     layer *layers;
     linear head;
@@ -64,7 +66,17 @@ struct plumb_model {
     unsigned char *workspace[PLUMB_MAX_THREADS]; /* of plumb_matmul */
 
     plumb_arena arena;
+    bool timed;          /* else no clock is read */
+    plumb_times *times;  /* never NULL */
+    plumb_times unasked; /* where nobody asked */
+    plumb_seconds *part; /* of times: what runs now */
 };
+
+/* clock.c: processor time of this thread; 0 where nobody asks */
+double clock_now(const plumb_model *m);
+/* What runs from now on, until clock_end: *part gets its seconds. */
+double clock_begin(plumb_model *m, plumb_seconds *part);
+void clock_end(plumb_model *m, double begin);
 
 /* linear.c: the axis that each role's product contracts, and the products */
 extern const bool linear_along_rows[PLUMB_ROLES];

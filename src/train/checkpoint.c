@@ -23,6 +23,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "file/whole.h"
+
 static const char state_file[] = "state.safetensors", note_file[] = "state.json";
 enum { NAME = PLUMB_SITE_NAME + 16, SCALE_HEAD = 2 };
 
@@ -149,12 +151,33 @@ static bool hash_note(const json_t *note, char hash[17])
     return true;
 }
 
-static json_t *make_note(const trainer *t, const char *data, size_t bytes)
+/* Hash and size of a file, read a piece at a time: it may be as large as the trainer. */
+static plumb_status hash_file(const char *path, char hash[17], size_t *bytes,
+                              plumb_error *why)
 {
-    char hash[17], self[17];
+    char piece[1 << 16];
+    XXH3_state_t state;
+    size_t size, got = sizeof piece;
+    int fd;
+    plumb_status status = plumb_file_open(path, &fd, &size, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    XXH3_64bits_reset(&state);
+    for (*bytes = 0; status == PLUMB_OK && got == sizeof piece; *bytes += got) {
+        status = plumb_file_pread(fd, path, piece, sizeof piece, *bytes, &got, why);
+        XXH3_64bits_update(&state, piece, got);
+    }
+    close(fd);
+    plumb_print(hash, 17, "%016llx", (unsigned long long)XXH3_64bits_digest(&state));
+    return status;
+}
+
+static json_t *make_note(const trainer *t, const char *hash, size_t bytes)
+{
+    char self[17];
     json_t *note;
 
-    hash_text(data, bytes, hash);
     note = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "plumb", plumb_build_id(), "step",
                      (json_int_t)t->step, "config_hash", t->config_hash, "bytes",
                      (json_int_t)bytes, "xxh3", hash, "moments", moment_specs(t));
@@ -169,7 +192,7 @@ static plumb_status write_note(const trainer *t, const char *directory, size_t *
 {
     char *path = plumb_path_join(directory, state_file);
     char *note_path = plumb_path_join(directory, note_file);
-    char *data = NULL;
+    char hash[17];
     json_t *note = NULL;
     plumb_status status = PLUMB_NO_MEMORY;
 
@@ -177,15 +200,14 @@ static plumb_status write_note(const trainer *t, const char *directory, size_t *
         plumb_fail(why, status, "no memory for a path");
         goto done;
     }
-    status = plumb_file_read(path, SIZE_MAX / 4, &data, bytes, why);
+    status = hash_file(path, hash, bytes, why);
     if (status != PLUMB_OK)
         goto done;
-    note = make_note(t, data, *bytes);
+    note = make_note(t, hash, *bytes);
     status = note == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %s", note_file)
                           : plumb_json_save(note_path, note, why);
 done:
     json_decref(note);
-    free(data);
     free(path);
     free(note_path);
     return status;
@@ -303,14 +325,12 @@ static plumb_status check_note(const trainer *t, const char *ref, const json_t *
 static plumb_status check_hash(const char *ref, const char *path, const json_t *note,
                                plumb_error *why)
 {
-    char *data = NULL, hash[17];
+    char hash[17];
     size_t size = 0;
-    const plumb_status status = plumb_file_read(path, SIZE_MAX / 4, &data, &size, why);
+    const plumb_status status = hash_file(path, hash, &size, why);
 
     if (status != PLUMB_OK)
         return status;
-    hash_text(data, size, hash);
-    free(data);
     if ((json_int_t)size != json_integer_value(json_object_get(note, "bytes")) ||
         strcmp(hash, json_string_value(json_object_get(note, "xxh3"))) != 0)
         return refuse(why, ref, "state.safetensors is torn or altered (its hash differs)");

@@ -108,7 +108,7 @@ static plumb_status log_step(trainer *t, const step_result *r, double seconds,
         .lr = r->lr,
         .has_details = true,
         .batch_hash = r->batch_hash,
-        .state_hash = state_hash(t),
+        .state_hash = r->state_hash,
         .has_batch_hash = true,
         .has_state_hash = true,
         .tokens = (int64_t)(t->sequences * t->shape.context),
@@ -140,23 +140,12 @@ static bool checkpoint_is_due(const trainer *t)
 static plumb_status one_step(trainer *t, step_result *r, plumb_error *why)
 {
     const double begin = seconds_now();
-    const int64_t step = t->step + 1;
-    plumb_status status;
+    plumb_status status = trainer_step(t, r, why);
 
-    *r = (step_result){0};
-    batch_fill(t, step, &r->batch_hash);
-    sensors_begin(t, step);
-    status = gradient_step(t, step, r, why);
     if (status == PLUMB_OK)
-        status = adamw_step(t, step, r, why);
-    if (status != PLUMB_OK)
-        return status;
-    state_update_scales(t);
-    t->step = step;
-    faults_between(&t->faults, t->step, &t->sites, t->states);
-    status = log_step(t, r, seconds_now() - begin, why);
+        status = log_step(t, r, seconds_now() - begin, why);
     if (status == PLUMB_OK)
-        status = sensors_end(t, step, why);
+        status = sensors_end(t, t->step, why);
     return status;
 }
 

@@ -28,19 +28,37 @@ struct sensors {
 plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
                             plumb_error *why)
 {
-    const size_t count = t->sites.count;
-
     if (every == 0)
         return PLUMB_OK;
     t->sensors = calloc(1, sizeof *t->sensors);
     if (t->sensors == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the sensors");
     t->sensors->every = every;
-    t->sensors->ring = calloc(count * FLIGHT_STEPS, sizeof *t->sensors->ring);
-    t->sensors->packed = calloc(count, sizeof *t->sensors->packed);
-    if (t->sensors->ring == NULL || t->sensors->packed == NULL)
-        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the flight recorder");
-    return shadow_create(t, shadow_every, &t->sensors->shadow, why);
+    t->sensors->shadow.every = shadow_every;
+    return PLUMB_OK;
+}
+
+void sensors_plan(trainer *t)
+{
+    struct sensors *s = t->sensors;
+    const size_t count = t->sites.count;
+
+    if (s == NULL)
+        return;
+    t->arena.label = PLUMB_MEMORY_RECORDS;
+    s->ring = plumb_arena_take(&t->arena, FLIGHT_STEPS * count, sizeof *s->ring);
+    s->packed = plumb_arena_take(&t->arena, count, sizeof *s->packed);
+    shadow_plan(t, &s->shadow);
+}
+
+plumb_status sensors_take(trainer *t, plumb_error *why)
+{
+    return t->sensors == NULL ? PLUMB_OK : shadow_take(t, &t->sensors->shadow, why);
+}
+
+plumb_status sensors_need(const trainer *t, plumb_memory *memory, plumb_error *why)
+{
+    return t->sensors == NULL ? PLUMB_OK : shadow_need(t, &t->sensors->shadow, memory, why);
 }
 
 void sensors_free(trainer *t)
@@ -48,8 +66,6 @@ void sensors_free(trainer *t)
     if (t->sensors == NULL)
         return;
     shadow_free(&t->sensors->shadow);
-    free(t->sensors->ring);
-    free(t->sensors->packed);
     free(t->sensors);
     t->sensors = NULL;
 }
@@ -120,13 +136,20 @@ void sensors_parameter(trainer *t, size_t index, const plumb_counts *counts, flo
 
 void sensors_tensor(trainer *t, size_t index, const float *x, size_t n)
 {
+    enum { PIECE = 2048 };
     const plumb_cast how = {.format = PLUMB_FP32, .scale = 1};
+    float codes[PIECE]; /* nobody reads them */
     plumb_counts counts = {0};
 
     if (t->sensors == NULL)
         return;
-    if (plumb_cast_encode(&how, x, n, t->codes, &counts) == PLUMB_OK)
-        sensors_parameter(t, index, &counts, 1);
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t size = n - i < PIECE ? n - i : PIECE;
+
+        if (plumb_cast_encode(&how, x + i, size, codes, &counts) != PLUMB_OK)
+            return;
+    }
+    sensors_parameter(t, index, &counts, 1);
 }
 
 /* Writes a held step, unless it is written or empty. */

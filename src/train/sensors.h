@@ -14,6 +14,10 @@
 plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
                             plumb_error *why);
 void sensors_free(trainer *t);
+/* Their arrays, in each pass over the trainer's arena; their models; and what those need. */
+void sensors_plan(trainer *t);
+plumb_status sensors_take(trainer *t, plumb_error *why);
+plumb_status sensors_need(const trainer *t, plumb_memory *memory, plumb_error *why);
 
 void sensors_begin(trainer *t, int64_t step);
 /* After the first micro-batch: the same in bf16, if this step has a shadow. */
@@ -37,8 +41,11 @@ plumb_status sensors_flush(trainer *t, plumb_error *why);
 
 #define sensors_create(t, every, shadow_every, why)                                        \
     ((void)(t), (void)(every), (void)(shadow_every), (void)(why), PLUMB_OK)
-#define sensors_free(t)        ((void)(t))
-#define sensors_begin(t, step) ((void)(t), (void)(step))
+#define sensors_free(t)              ((void)(t))
+#define sensors_plan(t)              ((void)(t))
+#define sensors_take(t, why)         ((void)(t), (void)(why), PLUMB_OK)
+#define sensors_need(t, memory, why) ((void)(t), (void)(memory), (void)(why), PLUMB_OK)
+#define sensors_begin(t, step)       ((void)(t), (void)(step))
 #define sensors_shadow(t, step, tokens, gradient, why)                                     \
     ((void)(t), (void)(step), (void)(tokens), (void)(gradient), (void)(why), PLUMB_OK)
 #define sensors_operands(t) ((void)(t))

@@ -10,36 +10,48 @@
 
 #ifndef PLUMB_NO_SENSORS
 
-plumb_status shadow_create(trainer *t, int64_t every, shadow *s, plumb_error *why)
+static plumb_status with_setup(const trainer *t, shadow *s, plumb_memory *memory,
+                               plumb_error *why)
 {
-    plumb_spec *specs;
+    plumb_spec *specs = calloc(t->sites.operands, sizeof *specs);
     plumb_status status;
 
-    if (every == 0)
-        return PLUMB_OK;
-    specs = calloc(t->sites.operands, sizeof *specs);
-    s->gradient = calloc(t->weight_count, sizeof *s->gradient);
-    if (specs == NULL || s->gradient == NULL) {
-        free(specs);
+    if (specs == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the shadow");
-    }
     for (size_t i = 0; i < t->sites.operands; i++)
         specs[i] = (plumb_spec){.format = PLUMB_BF16};
-    s->every = every;
-    status = plumb_model_create(&(plumb_model_setup){.shape = t->shape,
-                                                     .sequences = t->micro_sequences,
-                                                     .threads = t->threads,
-                                                     .specs = specs},
-                                &s->model, why);
+    const plumb_model_setup setup = {.shape = t->shape,
+                                     .sequences = t->micro_sequences,
+                                     .threads = t->threads,
+                                     .specs = specs};
+
+    status = memory != NULL ? plumb_model_need(&setup, memory, why)
+                            : plumb_model_create(&setup, &s->model, why);
     free(specs);
     return status;
+}
+
+void shadow_plan(trainer *t, shadow *s)
+{
+    t->arena.label = PLUMB_MEMORY_GRADIENTS;
+    if (s->every > 0)
+        s->gradient = plumb_arena_take(&t->arena, t->weight_count, sizeof *s->gradient);
+}
+
+plumb_status shadow_take(const trainer *t, shadow *s, plumb_error *why)
+{
+    return s->every == 0 ? PLUMB_OK : with_setup(t, s, NULL, why);
+}
+
+plumb_status shadow_need(const trainer *t, shadow *s, plumb_memory *memory,
+                         plumb_error *why)
+{
+    return s->every == 0 ? PLUMB_OK : with_setup(t, s, memory, why);
 }
 
 void shadow_free(shadow *s)
 {
     plumb_model_free(&s->model);
-    free(s->gradient);
-    s->gradient = NULL;
 }
 
 static json_t *distance(const char *name, const float *a, const float *b, size_t n)
@@ -106,6 +118,8 @@ plumb_status shadow_compare(trainer *t, shadow *s, int64_t step, const uint8_t *
         status = plumb_model_backward(s->model, t->weights, tokens, s->gradient, why);
     if (status != PLUMB_OK)
         return status;
+    if (t->run == NULL) /* measured, not logged */
+        return PLUMB_OK;
     const float *logits = plumb_model_logits(t->model, &n);
     json_t *fields =
         json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)step, "loss_bf16",

@@ -10,7 +10,13 @@ typedef struct shadow {
     float *gradient;
 } shadow;
 
-plumb_status shadow_create(trainer *t, int64_t every, shadow *s, plumb_error *why);
+/* Its gradient, in each pass over the trainer's arena; its model, if there is a shadow; what that
+ * model would need.
+ */
+void shadow_plan(trainer *t, shadow *s);
+plumb_status shadow_take(const trainer *t, shadow *s, plumb_error *why);
+plumb_status shadow_need(const trainer *t, shadow *s, plumb_memory *memory,
+                         plumb_error *why);
 void shadow_free(shadow *s);
 /* Event "shadow" if the step has one.  The model still holds that micro-batch. */
 plumb_status shadow_compare(trainer *t, shadow *s, int64_t step, const uint8_t *tokens,

@@ -117,7 +117,7 @@ typedef struct step_result {
     size_t grad_norm_max_parameter;
     float update_max;
     double lr;
-    uint64_t batch_hash;
+    uint64_t batch_hash, state_hash;
 } step_result;
 
 struct sensors;
@@ -154,6 +154,8 @@ typedef struct trainer {
     double beta1_power, beta2_power; /* of the steps done */
     int64_t step;                    /* steps done */
     struct sensors *sensors;         /* NULL: off */
+    bool timed;                      /* the model adds up its costs in times */
+    plumb_times times;
     plumb_run *run;
     const char *run_dir;
 } trainer;
@@ -164,7 +166,9 @@ void batch_fill(trainer *t, int64_t step, uint64_t *hash);
 /* gradient.c: loss and the averaged gradient, in share[0] */
 plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
 
-/* validate.c: event "validation", once, when the schedule has come to its end */
+/* validate.c: event "validation", once, when the schedule has come to its end.  No step can
+ * follow: the model is gone.
+ */
 plumb_status validate(trainer *t, plumb_error *why);
 
 /* schedule.c */
@@ -186,8 +190,19 @@ plumb_status checkpoint_save(trainer *t, plumb_error *why);
 plumb_status checkpoint_load(trainer *t, const char *ref, json_t **converted,
                              plumb_error *why);
 
-/* trainer.c */
+/* trainer.c: from settings and request to a trainer at step 0, in parts for who wants to know
+ * what it would take: sizes; sites, text and hash; the need for memory (first pass); memory.
+ */
 plumb_status trainer_create(trainer *t, plumb_error *why);
+void trainer_sizes(trainer *t);
+plumb_status trainer_prepare(trainer *t, plumb_error *why); /* all but the memory */
+plumb_status trainer_plan(trainer *t, plumb_error *why);    /* the last part of prepare */
+plumb_status trainer_take(trainer *t, plumb_error *why);    /* memory and model */
+plumb_model_setup trainer_model(trainer *t);
+/* Bytes of all arrays of a prepared trainer, its model's and its shadow's. */
+plumb_status trainer_need(trainer *t, plumb_memory *memory, plumb_error *why);
+/* One step, from its batch to its state hash.  Writes nothing but a shadow's event. */
+plumb_status trainer_step(trainer *t, step_result *r, plumb_error *why);
 void trainer_free(trainer *t);
 
 #endif

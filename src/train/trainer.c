@@ -7,52 +7,77 @@
 #include <omp.h>
 #include <stdlib.h>
 
-static void plan(trainer *t, size_t largest)
+static void *take(trainer *t, plumb_memory_use use, size_t count, size_t bytes_each)
+{
+    t->arena.label = use;
+    return plumb_arena_take(&t->arena, count, bytes_each);
+}
+
+static float *parameters(trainer *t, plumb_memory_use use)
+{
+    return take(t, use, t->weight_count, sizeof(float));
+}
+
+/* Codes and scales of the largest moment that is stored in few bits. */
+static plumb_status plan_moments(trainer *t, plumb_error *why)
+{
+    size_t most_bytes = 0, most_scales = 0;
+
+    for (size_t i = 0; i < t->sites.count; i++) {
+        const site *s = &t->sites.at[i];
+        const size_t parameter = (i - t->sites.operands) / PARAMETER_SITES;
+        size_t bytes, scales;
+        plumb_parameter p;
+
+        if (s->class_ != PLUMB_OPTIMIZER || s->effective.format == PLUMB_FP32)
+            continue;
+        plumb_parameter_get(&t->shape, parameter, &p);
+        const plumb_status status = plumb_quantized_need(&s->effective, p.rows, p.cols,
+                                                         false, &bytes, &scales, why);
+
+        if (status != PLUMB_OK)
+            return status;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+        most_scales = scales > most_scales ? scales : most_scales;
+    }
+    t->codes = take(t, PLUMB_MEMORY_TEMPORARIES, most_bytes, 1);
+    t->scales = take(t, PLUMB_MEMORY_TEMPORARIES, most_scales, sizeof(float));
+    return PLUMB_OK;
+}
+
+/* Every array: adds up sizes before the arena is committed, deals out after. */
+static plumb_status plan(trainer *t, plumb_error *why)
 {
     const size_t length = t->shape.context + 1;
 
-    t->weights = plumb_arena_take(&t->arena, t->weight_count, sizeof(float));
-    t->m = plumb_arena_take(&t->arena, t->weight_count, sizeof(float));
-    t->v = plumb_arena_take(&t->arena, t->weight_count, sizeof(float));
+    t->weights = parameters(t, PLUMB_MEMORY_MASTER);
+    t->m = parameters(t, PLUMB_MEMORY_OPTIMIZER);
+    t->v = parameters(t, PLUMB_MEMORY_OPTIMIZER);
     for (size_t i = 0; i < t->ranks; i++)
-        t->share[i] = plumb_arena_take(&t->arena, t->weight_count, sizeof(float));
+        t->share[i] = parameters(t, PLUMB_MEMORY_GRADIENTS);
     if (t->micro_batches > 1)
-        t->micro = plumb_arena_take(&t->arena, t->weight_count, sizeof(float));
-    t->states = plumb_arena_take(&t->arena, t->sites.operands, sizeof *t->states);
-    t->tokens = plumb_arena_take(&t->arena, t->sequences, length);
-    t->ordered = plumb_arena_take(&t->arena, t->sequences, length);
-    t->order = plumb_arena_take(&t->arena, t->sequences, sizeof *t->order);
-    t->permutation = plumb_arena_take(&t->arena, t->micro_batches + t->micro_sequences,
-                                      sizeof *t->permutation);
-    t->parameters = plumb_arena_take(&t->arena, t->parameter_count, sizeof *t->parameters);
-    t->norms = plumb_arena_take(&t->arena, t->parameter_count, sizeof *t->norms);
-    t->codes = plumb_arena_take(&t->arena, largest, sizeof(float));
-    t->scales = plumb_arena_take(&t->arena, largest, sizeof(float));
+        t->micro = parameters(t, PLUMB_MEMORY_GRADIENTS);
+    t->states = take(t, PLUMB_MEMORY_RECORDS, t->sites.operands, sizeof *t->states);
+    t->tokens = take(t, PLUMB_MEMORY_TEMPORARIES, t->sequences, length);
+    t->ordered = take(t, PLUMB_MEMORY_TEMPORARIES, t->sequences, length);
+    t->order = take(t, PLUMB_MEMORY_TEMPORARIES, t->sequences, sizeof *t->order);
+    t->permutation = take(t, PLUMB_MEMORY_TEMPORARIES,
+                          t->micro_batches + t->micro_sequences, sizeof *t->permutation);
+    t->parameters =
+        take(t, PLUMB_MEMORY_RECORDS, t->parameter_count, sizeof *t->parameters);
+    t->norms = take(t, PLUMB_MEMORY_RECORDS, t->parameter_count, sizeof *t->norms);
+    sensors_plan(t);
+    return plan_moments(t, why);
 }
 
-static size_t largest_parameter(const trainer *t)
+plumb_status trainer_take(trainer *t, plumb_error *why)
 {
-    size_t most = 0;
+    plumb_status status = plumb_arena_commit(&t->arena, why);
 
-    for (size_t i = 0; i < t->parameter_count; i++) {
-        plumb_parameter p;
-
-        plumb_parameter_get(&t->shape, i, &p);
-        most = p.rows * p.cols > most ? p.rows * p.cols : most;
-    }
-    return most;
-}
-
-static plumb_status take_memory(trainer *t, plumb_error *why)
-{
-    const size_t largest = largest_parameter(t);
-
-    plan(t, largest);
-    const plumb_status status = plumb_arena_commit(&t->arena, why);
-
+    if (status == PLUMB_OK)
+        status = plan(t, why);
     if (status != PLUMB_OK)
         return status;
-    plan(t, largest);
     for (size_t i = 0; i < t->parameter_count; i++)
         plumb_parameter_get(&t->shape, i, &t->parameters[i]);
     for (size_t i = 0; i < t->sites.operands; i++)
@@ -61,7 +86,12 @@ static plumb_status take_memory(trainer *t, plumb_error *why)
                        t->request.has_seed ? t->request.seed : (uint64_t)t->settings.seed,
                        t->weights);
     t->beta1_power = t->beta2_power = 1;
-    return PLUMB_OK;
+    status = sensors_take(t, why);
+    if (status != PLUMB_OK)
+        return status;
+    const plumb_model_setup setup = trainer_model(t);
+
+    return plumb_model_create(&setup, &t->model, why);
 }
 
 static int thread_count(const settings *s)
@@ -72,7 +102,7 @@ static int thread_count(const settings *s)
     return wanted < 1 ? 1 : wanted > PLUMB_MAX_THREADS ? PLUMB_MAX_THREADS : wanted;
 }
 
-static void copy_sizes(trainer *t)
+void trainer_sizes(trainer *t)
 {
     const settings *s = &t->settings;
 
@@ -104,32 +134,34 @@ static plumb_status resolve_sites(trainer *t, plumb_error *why)
     return status;
 }
 
-static plumb_status create_model(trainer *t, plumb_error *why)
+plumb_model_setup trainer_model(trainer *t)
+{
+    return (plumb_model_setup){.shape = t->shape,
+                               .sequences = t->micro_sequences,
+                               .threads = t->threads,
+                               .specs = t->sites.specs,
+                               .states = t->states,
+                               .hook = t->faults.count > 0 ? faults_hook : NULL,
+                               .hook_context = &t->faults,
+                               .count = t->sensors != NULL,
+                               .times = t->timed ? &t->times : NULL};
+}
+
+plumb_status trainer_plan(trainer *t, plumb_error *why)
 {
     /* Under a request it says whether to look; otherwise the run file does. */
     const bool asked = t->request.run_dir != NULL;
     const int64_t every = asked ? t->request.observe_every : t->settings.sensors_every;
-    plumb_status status = sensors_create(t, every, t->settings.shadow_every, why);
+    const plumb_status status = sensors_create(t, every, t->settings.shadow_every, why);
 
-    if (status != PLUMB_OK)
-        return status;
-    return plumb_model_create(
-        &(plumb_model_setup){.shape = t->shape,
-                             .sequences = t->micro_sequences,
-                             .threads = t->threads,
-                             .specs = t->sites.specs,
-                             .states = t->states,
-                             .hook = t->faults.count > 0 ? faults_hook : NULL,
-                             .hook_context = &t->faults,
-                             .count = t->sensors != NULL},
-        &t->model, why);
+    return status == PLUMB_OK ? plan(t, why) : status;
 }
 
-plumb_status trainer_create(trainer *t, plumb_error *why)
+plumb_status trainer_prepare(trainer *t, plumb_error *why)
 {
     plumb_status status;
 
-    copy_sizes(t);
+    trainer_sizes(t);
     status = plumb_shape_check(&t->shape, why);
     if (status == PLUMB_OK)
         status = resolve_sites(t, why);
@@ -138,11 +170,50 @@ plumb_status trainer_create(trainer *t, plumb_error *why)
     if (status == PLUMB_OK)
         status = settings_hash(&t->settings, t->corpus.text, t->corpus.size, t->config_hash,
                                why);
+    return status == PLUMB_OK ? trainer_plan(t, why) : status;
+}
+
+plumb_status trainer_create(trainer *t, plumb_error *why)
+{
+    const plumb_status status = trainer_prepare(t, why);
+
+    return status == PLUMB_OK ? trainer_take(t, why) : status;
+}
+
+plumb_status trainer_need(trainer *t, plumb_memory *memory, plumb_error *why)
+{
+    plumb_model_setup setup = trainer_model(t);
+    plumb_scale_state unused; /* there are no states yet: only that there will be counts */
+    plumb_status status;
+
+    *memory = (plumb_memory){.bytes[PLUMB_MEMORY_RECORDS] = t->corpus.size};
+    for (size_t use = 0; use < PLUMB_MEMORY_USES; use++)
+        memory->bytes[use] += t->arena.asked[use];
+    setup.states = &unused;
+    status = plumb_model_need(&setup, memory, why);
     if (status == PLUMB_OK)
-        status = take_memory(t, why);
-    if (status == PLUMB_OK)
-        status = create_model(t, why);
+        status = sensors_need(t, memory, why);
     return status;
+}
+
+plumb_status trainer_step(trainer *t, step_result *r, plumb_error *why)
+{
+    const int64_t step = t->step + 1;
+    plumb_status status;
+
+    *r = (step_result){0};
+    batch_fill(t, step, &r->batch_hash);
+    sensors_begin(t, step);
+    status = gradient_step(t, step, r, why);
+    if (status == PLUMB_OK)
+        status = adamw_step(t, step, r, why);
+    if (status != PLUMB_OK)
+        return status;
+    state_update_scales(t);
+    t->step = step;
+    faults_between(&t->faults, t->step, &t->sites, t->states);
+    r->state_hash = state_hash(t);
+    return PLUMB_OK;
 }
 
 void trainer_free(trainer *t)

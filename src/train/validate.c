@@ -1,7 +1,7 @@
 /* The loss on text that was never trained on, at the end of the schedule: in the run's own
  * arithmetic and, with the same weights, in bf16.  Where the two differ, the weights have adapted
- * to a fault of the arithmetic, which no training loss shows.  Models and scale states of its own:
- * nothing of the run moves.
+ * to a fault of the arithmetic, which no training loss shows.  The run's model is used and then
+ * given up: there is never memory for two.  What the run carries over does not move.
  */
 #include "train/train.h"
 
@@ -25,15 +25,12 @@ static void fill(const trainer *t, int64_t batch, uint8_t *tokens)
     }
 }
 
-static plumb_status mean_loss(const trainer *t, const plumb_model_setup *setup,
-                              uint8_t *tokens, double *mean, plumb_error *why)
+static plumb_status mean_loss(const trainer *t, plumb_model *model, uint8_t *tokens,
+                              double *mean, plumb_error *why)
 {
-    plumb_model *model = NULL;
-    plumb_status status = plumb_model_create(setup, &model, why);
+    plumb_status status = plumb_model_weights(model, t->weights, why);
 
     *mean = 0;
-    if (status == PLUMB_OK)
-        status = plumb_model_weights(model, t->weights, why);
     for (int64_t i = 0; i < t->settings.validation_batches && status == PLUMB_OK; i++) {
         plumb_loss loss;
 
@@ -42,30 +39,57 @@ static plumb_status mean_loss(const trainer *t, const plumb_model_setup *setup,
         if (status == PLUMB_OK)
             *mean += loss.mean / (double)t->settings.validation_batches;
     }
-    plumb_model_free(&model);
     return status;
 }
 
-static plumb_status both(trainer *t, plumb_spec *specs, plumb_scale_state *states,
-                         uint8_t *tokens, plumb_error *why)
+/* The run's own model, whose scale states are put back. */
+static plumb_status own_loss(trainer *t, uint8_t *tokens, double *mean, plumb_error *why)
 {
-    plumb_model_setup setup = {.shape = t->shape,
-                               .sequences = t->micro_sequences,
-                               .threads = t->threads,
-                               .specs = t->sites.specs,
-                               .states = states,
-                               .hook = faults_hook,
-                               .hook_context = &t->faults};
-    double own, bf16;
-    plumb_status status = mean_loss(t, &setup, tokens, &own, why);
+    const size_t bytes = t->sites.operands * sizeof *t->states;
+    plumb_scale_state *saved = malloc(bytes);
 
-    if (status != PLUMB_OK)
-        return status;
+    if (saved == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the validation");
+    memcpy(saved, t->states, bytes);
+    const plumb_status status = mean_loss(t, t->model, tokens, mean, why);
+
+    memcpy(t->states, saved, bytes);
+    free(saved);
+    return status;
+}
+
+static plumb_status bf16_loss(const trainer *t, uint8_t *tokens, double *mean,
+                              plumb_error *why)
+{
+    plumb_spec *specs = calloc(t->sites.operands, sizeof *specs);
+    plumb_model *model = NULL;
+    plumb_status status;
+
+    if (specs == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the validation");
     for (size_t i = 0; i < t->sites.operands; i++)
         specs[i] = (plumb_spec){.format = PLUMB_BF16};
-    setup.specs = specs;
-    setup.hook = NULL;
-    status = mean_loss(t, &setup, tokens, &bf16, why);
+    status = plumb_model_create(&(plumb_model_setup){.shape = t->shape,
+                                                     .sequences = t->micro_sequences,
+                                                     .threads = t->threads,
+                                                     .specs = specs,
+                                                     .forward_only = true},
+                                &model, why);
+    if (status == PLUMB_OK)
+        status = mean_loss(t, model, tokens, mean, why);
+    plumb_model_free(&model);
+    free(specs);
+    return status;
+}
+
+static plumb_status both(trainer *t, uint8_t *tokens, plumb_error *why)
+{
+    double own, bf16;
+    plumb_status status = own_loss(t, tokens, &own, why);
+
+    plumb_model_free(&t->model);
+    if (status == PLUMB_OK)
+        status = bf16_loss(t, tokens, &bf16, why);
     if (status != PLUMB_OK)
         return status;
     return plumb_run_event(t->run, "validation",
@@ -78,26 +102,17 @@ static plumb_status both(trainer *t, plumb_spec *specs, plumb_scale_state *state
 
 plumb_status validate(trainer *t, plumb_error *why)
 {
-    const size_t operands = t->sites.operands;
-
     const size_t kept = t->corpus.size - t->corpus.train;
 
     if (t->settings.validation_batches == 0 || t->step < t->settings.steps ||
         kept <= t->shape.context)
         return PLUMB_OK;
-    plumb_spec *specs = calloc(operands, sizeof *specs);
-    plumb_scale_state *states = calloc(operands, sizeof *states);
     uint8_t *tokens = calloc(t->micro_sequences, t->shape.context + 1);
-    plumb_status status = PLUMB_NO_MEMORY;
 
-    if (specs == NULL || states == NULL || tokens == NULL) {
-        plumb_fail(why, status, "no memory for the validation");
-    } else {
-        memcpy(states, t->states, operands * sizeof *states);
-        status = both(t, specs, states, tokens, why);
-    }
-    free(specs);
-    free(states);
+    if (tokens == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the validation");
+    const plumb_status status = both(t, tokens, why);
+
     free(tokens);
     return status;
 }
