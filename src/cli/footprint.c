@@ -80,13 +80,13 @@ static void print_headline(const plumb_footprint *f, double room)
     print_bytes(room, have);
     print_seconds(sum(&f->step), step);
     if (f->timed)
-        printf("%s, and about %s a step (%.0f tokens a second)", need, step,
+        printf("%s, and about %s a step: %.0f tokens a second", need, step,
                (double)f->tokens / sum(&f->step));
     else
         printf("%s; one layer alone is too large to try how long a step takes", need);
     if (room > 0)
-        printf(": %s, %s are free",
-               (double)f->bytes <= room ? "it fits" : "IT DOES NOT FIT", have);
+        printf("; %s (%s free)", (double)f->bytes <= room ? "it fits" : "IT DOES NOT FIT",
+               have);
     fputs("\n\n", stdout);
 }
 

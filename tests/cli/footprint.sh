@@ -16,7 +16,7 @@ recipe: te-current
 END
 
 try footprint 0 "$PLUMB" footprint run.yaml
-head -n 1 out | grep -q 'B, and about .* a step (.* tokens a second): it fits'
+head -n 1 out | grep -q 'B, and about .* a step: .* tokens a second; it fits'
 result $? "the first line says what it takes and whether it fits"
 tail -n 1 out | grep -q -x 'next: plumb train run.yaml'
 result $? "the last line says what is next"

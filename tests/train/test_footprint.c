@@ -90,8 +90,8 @@ static const struct {
     {"two ranks, two micro-batches, a shadow, checkpoints",
      "recipe=te-delayed batch.ranks=2 batch.micro_batches=2 batch.sequences=32 "
      "sensors.shadow_every=2 checkpoint.every=1"},
-    {"bf16, two threads, no sensors",
-     "recipe=bf16 threads=2 sensors.every=0 batch.sequences=32"},
+    {"bf16, two threads, no sensors", "recipe=bf16 threads=2 sensors.every=0 "
+                                      "batch.sequences=8 model.width=256 model.ff=704"},
 };
 
 static void bytes(void)
