@@ -64,8 +64,8 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
     l->q[role].d = l->d[role];
     const double begin = clock_now(m);
     const plumb_status status =
-        plumb_quantize(spec, x, rows, cols, linear_along_rows[role],
-                       spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL, true,
+        bands_quantise(m, spec, x, rows, cols, linear_along_rows[role],
+                       spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL,
                        &l->q[role], counts, why);
     m->part->cast += clock_now(m) - begin;
     if (status != PLUMB_OK)

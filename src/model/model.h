@@ -78,6 +78,12 @@ double clock_now(const plumb_model *m);
 double clock_begin(plumb_model *m, plumb_seconds *part);
 void clock_end(plumb_model *m, double begin);
 
+/* bands.c: plumb_quantize with update, by all threads of the model */
+plumb_status bands_quantise(const plumb_model *m, const plumb_spec *spec, const float *x,
+                            size_t rows, size_t cols, bool along_rows,
+                            plumb_scale_state *state, plumb_quantized *q,
+                            plumb_counts *counts, plumb_error *why);
+
 /* linear.c: the axis that each role's product contracts, and the products */
 extern const bool linear_along_rows[PLUMB_ROLES];
 plumb_status linear_weights(plumb_model *m, linear *l, const float *weights,
