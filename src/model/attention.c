@@ -5,6 +5,10 @@
  *
  * q, k and v are read where the projection left them: columns of qkv[N, 3D].  One thread computes
  * one (sequence, head) from beginning to end, so nothing depends on how many there are.
+ *
+ * Above the diagonal p and ds are 0, and whole blocks of it are not computed.  That moves no bit:
+ * the product adds up K in groups of GROUP, each from +0; a group of zeros times finite numbers
+ * gives +0, which changes no sum but one of -0, and one such group is enough for that.
  */
 #include "model/model.h"
 
@@ -20,9 +24,12 @@ typedef struct head_view {
     size_t column; /* of q in qkv, of o in o */
 } head_view;
 
+enum { GROUP = 32, BLOCK = 4 * GROUP };
+
 /* What one thread has for itself. */
 typedef struct worker {
     const plumb_model *m;
+    const rows_kernel *k;
     void *workspace;
     float *ds; /* [T, T] */
     double gemm;
@@ -58,10 +65,10 @@ static head_view view(const plumb_model *m, const float *qkv, const float *p,
 }
 
 /* c = a b^T, with either side read as its transpose. */
-static void multiply(const plumb_quantized *a, bool a_transposed, const plumb_quantized *b,
+static void multiply(plumb_quantized a, bool a_transposed, plumb_quantized b,
                      bool b_transposed, float *c, size_t ldc, worker *w)
 {
-    const plumb_operand left = {a, a_transposed}, right = {b, b_transposed};
+    const plumb_operand left = {&a, a_transposed}, right = {&b, b_transposed};
     const double begin = clock_now(w->m);
 
     if (w->status == PLUMB_OK)
@@ -70,23 +77,93 @@ static void multiply(const plumb_quantized *a, bool a_transposed, const plumb_qu
     w->gemm += clock_now(w->m) - begin;
 }
 
-/* Row i of the scores becomes probabilities; columns past i are the future: 0. */
-static void softmax_row(float *s, size_t i, size_t columns, float scale)
+/* --- products with nothing above the diagonal -------------------------------------------- */
+
+static plumb_quantized part(const plumb_quantized *x, size_t row, size_t row_end,
+                            size_t col, size_t col_end)
 {
-    float most = s[0];
+    const float *from = x->codes;
 
-    for (size_t j = 1; j <= i; j++)
-        most = s[j] > most ? s[j] : most;
-    for (size_t j = 0; j <= i; j++)
-        s[j] = (s[j] - most) * scale;
+    return matrix(from + row * x->ld + col, row_end - row, col_end - col, x->ld);
+}
+
+static plumb_quantized rows(const plumb_quantized *x, size_t row, size_t row_end)
+{
+    return part(x, row, row_end, 0, x->cols);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* True when 0 times any element of these rows is 0. */
+static bool are_finite(const rows_kernel *k, const plumb_quantized *x, size_t row,
+                       size_t row_end)
+{
+    const float *from = x->codes;
+
+    return k->finite(from + row * x->ld, row_end - row, x->cols, x->ld);
+}
+
+/* s[i, j] = a[i] b[j] where j <= i, and in the rest of the blocks on the diagonal. */
+static void lower_product(const plumb_quantized *a, const plumb_quantized *b, float *s,
+                          worker *w)
+{
+    const size_t t = a->rows;
+
+    for (size_t j = 0; j < t; j += BLOCK)
+        multiply(rows(a, j, t), false, rows(b, j, smaller(j + BLOCK, t)), false,
+                 s + j * t + j, t, w);
+}
+
+/* c = p x, p 0 above the diagonal. */
+static void lower_times(const plumb_quantized *p, const plumb_quantized *x, float *c,
+                        size_t ldc, worker *w)
+{
+    const size_t t = p->rows;
+    const bool skip = t > BLOCK + GROUP && are_finite(w->k, x, BLOCK + GROUP, t);
+
+    for (size_t i = 0; i < t; i += BLOCK) {
+        const size_t i_end = smaller(i + BLOCK, t);
+        const size_t k_end = skip ? smaller(i_end + GROUP, t) : t;
+
+        multiply(part(p, i, i_end, 0, k_end), false, rows(x, 0, k_end), true, c + i * ldc,
+                 ldc, w);
+    }
+}
+
+/* c = p^T x, the same p. */
+static void upper_times(const plumb_quantized *p, const plumb_quantized *x, float *c,
+                        size_t ldc, worker *w)
+{
+    const size_t t = p->rows;
+    const bool skip = t > BLOCK && are_finite(w->k, x, 0, (t - 1) / BLOCK * BLOCK);
+
+    for (size_t j = 0; j < t; j += BLOCK) {
+        const size_t k = skip ? j : 0;
+
+        multiply(part(p, k, t, j, smaller(j + BLOCK, t)), true, rows(x, k, t), true,
+                 c + j * ldc, ldc, w);
+    }
+}
+
+/* --- softmax ----------------------------------------------------------------------------- */
+
+/* Row i of the scores becomes probabilities.  Columns past i are the future: 0 up to the end of
+ * the block; beyond it nothing was ever written.
+ */
+static void softmax_row(const rows_kernel *k, float *s, size_t i, size_t columns,
+                        float scale)
+{
+    k->shift(s, i + 1, scale);
     plumb_exp(s, i + 1, s);
-    const float sum = plumb_sum(s, i + 1);
-
-    for (size_t j = 0; j <= i; j++)
-        s[j] /= sum;
-    for (size_t j = i + 1; j < columns; j++)
+    k->divide(s, i + 1, plumb_sum(s, i + 1));
+    for (size_t j = i + 1; j < columns && j % BLOCK != 0; j++)
         s[j] = 0;
 }
+
+/* --- heads ------------------------------------------------------------------------------- */
 
 static float head_scale(const plumb_shape *s)
 {
@@ -102,20 +179,18 @@ static void head_forward(worker *w, layer *l, size_t index)
     float *o = l->o + b * t * width + head * (width / heads);
     const head_view h = view(m, l->q_k_v, p, l->o, b, head);
 
-    multiply(&h.q, false, &h.k, false, p, t, w);
+    lower_product(&h.q, &h.k, p, w);
     for (size_t i = 0; i < t; i++)
-        softmax_row(p + i * t, i, t, head_scale(&m->shape));
-    multiply(&h.p, false, &h.v, true, o, width, w);
+        softmax_row(w->k, p + i * t, i, t, head_scale(&m->shape));
+    lower_times(&h.p, &h.v, o, width, w);
 }
 
 /* dp becomes ds. */
-static void softmax_backward(const float *p, size_t t, float scale, float *dp)
+static void softmax_backward(const rows_kernel *k, const float *p, size_t t, float scale,
+                             float *dp)
 {
     for (size_t i = 0; i < t; i++, p += t, dp += t) {
-        const float sum = plumb_dot(p, dp, i + 1);
-
-        for (size_t j = 0; j <= i; j++)
-            dp[j] = p[j] * (dp[j] - sum) * scale;
+        k->softmax_backward(p, i + 1, plumb_dot(p, dp, i + 1), scale, dp);
         for (size_t j = i + 1; j < t; j++)
             dp[j] = 0;
     }
@@ -132,17 +207,18 @@ static void head_backward(worker *w, const layer *l, const float *d_o, float *d_
     const head_view h = view(m, l->q_k_v, p, d_o, b, head);
     const plumb_quantized scores = matrix(w->ds, t, t, t);
 
-    multiply(&h.o, false, &h.v, false, w->ds, t, w);
-    multiply(&h.p, true, &h.o, true, dq + 2 * width, ld, w);
-    softmax_backward(p, t, head_scale(&m->shape), w->ds);
-    multiply(&scores, false, &h.k, true, dq, ld, w);
-    multiply(&scores, true, &h.q, true, dq + width, ld, w);
+    lower_product(&h.o, &h.v, w->ds, w);
+    upper_times(&h.p, &h.o, dq + 2 * width, ld, w);
+    softmax_backward(w->k, p, t, head_scale(&m->shape), w->ds);
+    lower_times(&scores, &h.k, dq, ld, w);
+    upper_times(&scores, &h.q, dq + width, ld, w);
 }
 
 static void begin(const plumb_model *m, worker workers[])
 {
     for (int t = 0; t < m->threads; t++) {
         workers[t].m = m;
+        workers[t].k = rows_best();
         workers[t].workspace = m->workspace[t];
         workers[t].ds = m->row[t];
         workers[t].gemm = 0;

@@ -25,6 +25,18 @@ static const size_t role_use[PLUMB_ROLES] = {
     [PLUMB_WGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_WGRAD_X] = PLUMB_MEMORY_ACTIVATIONS,
 };
 
+/* The codes of an activation gradient are read at once and never again: all linears use the same
+ * memory, or more where it is too small.
+ */
+static void *passing_codes(plumb_model *m, size_t bytes, size_t slot)
+{
+    if (bytes > m->code_bytes[slot]) {
+        m->codes[slot] = plumb_arena_take(&m->arena, bytes, 1);
+        m->code_bytes[slot] = bytes;
+    }
+    return m->codes[slot];
+}
+
 /* Codes and scales of one role.  A role that shares takes only scales. */
 static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t rows,
                               size_t cols, plumb_error *why)
@@ -38,7 +50,9 @@ static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t row
     if (status != PLUMB_OK)
         return status;
     m->arena.label = role_use[role];
-    if (m->owner[site] == site)
+    if (m->owner[site] == site && role_use[role] == PLUMB_MEMORY_TEMPORARIES)
+        l->q[role].codes = passing_codes(m, bytes, role == PLUMB_WGRAD_DY);
+    else if (m->owner[site] == site)
         l->q[role].codes = plumb_arena_take(&m->arena, bytes, 1);
     l->d[role] = scales == 0 ? NULL : plumb_arena_take(&m->arena, scales, sizeof(float));
     return PLUMB_OK;
@@ -73,39 +87,42 @@ static bool forward_only(const plumb_model *m)
     return m->roles < PLUMB_ROLES;
 }
 
-/* What a layer keeps.  Without a backward pass all layers use the same memory. */
+/* An array [N, cols] of a layer: its own where it is kept for the backward pass, else one that all
+ * layers use in turn.
+ */
+static float *activation(plumb_model *m, size_t slot, bool kept, size_t cols)
+{
+    if (kept)
+        return floats(m, m->tokens, cols);
+    if (!m->is_passing[slot])
+        m->passing[slot] = floats(m, m->tokens, cols);
+    m->is_passing[slot] = true;
+    return m->passing[slot];
+}
+
+/* The input of a linear is read again only if its weight gradient has codes of its own. */
+static bool input_is_kept(const plumb_model *m, const linear *l)
+{
+    return !forward_only(m) && m->owner[l->site + PLUMB_WGRAD_X] != l->site + PLUMB_FPROP_X;
+}
+
 static void plan_activations(plumb_model *m, layer *l)
 {
     const plumb_shape *s = &m->shape;
-    const layer *first = &m->layers[0];
-    const size_t n = m->tokens;
+    const bool kept = !forward_only(m);
 
     m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
-    if (forward_only(m) && l != first) {
-        l->x = first->x;
-        l->r1 = first->r1;
-        l->n1 = first->n1;
-        l->q_k_v = first->q_k_v;
-        l->p = first->p;
-        l->o = first->o;
-        l->x2 = first->x2;
-        l->r2 = first->r2;
-        l->n2 = first->n2;
-        l->gate_up = first->gate_up;
-        l->h = first->h;
-        return;
-    }
-    l->x = floats(m, n, s->width);
-    l->r1 = floats(m, n, 1);
-    l->n1 = floats(m, n, s->width);
-    l->q_k_v = floats(m, n, 3 * s->width);
-    l->p = floats(m, n, s->heads * s->context);
-    l->o = floats(m, n, s->width);
-    l->x2 = floats(m, n, s->width);
-    l->r2 = floats(m, n, 1);
-    l->n2 = floats(m, n, s->width);
-    l->gate_up = floats(m, n, 2 * s->ff);
-    l->h = floats(m, n, s->ff);
+    l->x = activation(m, 0, kept, s->width);
+    l->r1 = activation(m, 1, kept, 1);
+    l->n1 = activation(m, 2, input_is_kept(m, &l->qkv), s->width);
+    l->q_k_v = activation(m, 3, kept, 3 * s->width);
+    l->p = activation(m, 4, kept, s->heads * s->context);
+    l->o = activation(m, 5, input_is_kept(m, &l->out), s->width);
+    l->x2 = activation(m, 6, kept, s->width);
+    l->r2 = activation(m, 7, kept, 1);
+    l->n2 = activation(m, 8, input_is_kept(m, &l->up), s->width);
+    l->gate_up = activation(m, 9, kept, 2 * s->ff);
+    l->h = activation(m, 10, input_is_kept(m, &l->down), s->ff);
 }
 
 static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_error *why)
@@ -188,6 +205,8 @@ static plumb_status plan(plumb_model *m, plumb_error *why)
 {
     plumb_status status;
 
+    memset(m->is_passing, 0, sizeof m->is_passing);
+    memset(m->code_bytes, 0, sizeof m->code_bytes);
     for (size_t i = 0; i < m->shape.layers; i++) {
         status = plan_layer(m, i, &m->layers[i], why);
         if (status != PLUMB_OK)
@@ -336,7 +355,7 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
 {
     plumb_status status;
 
-    rmsnorm_forward(m, l->x, weights + l->norm1, l->r1, l->n1);
+    rmsnorm_forward(m, l->x, weights + l->norm1, l->r1, l->n1, l->x2);
     status = linear_forward(m, &l->qkv, l->n1, l->q_k_v, false, why);
     if (status != PLUMB_OK)
         return status;
@@ -344,7 +363,6 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
     status = attention_forward(m, l, why);
     if (status != PLUMB_OK)
         return status;
-    memcpy(l->x2, l->x, m->tokens * m->shape.width * sizeof *l->x);
     return linear_forward(m, &l->out, l->o, l->x2, true, why);
 }
 
@@ -352,13 +370,12 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
 static plumb_status mlp_block(plumb_model *m, layer *l, const float *weights, float *y,
                               plumb_error *why)
 {
-    rmsnorm_forward(m, l->x2, weights + l->norm2, l->r2, l->n2);
+    rmsnorm_forward(m, l->x2, weights + l->norm2, l->r2, l->n2, y);
     const plumb_status status = linear_forward(m, &l->up, l->n2, l->gate_up, false, why);
 
     if (status != PLUMB_OK)
         return status;
     swiglu_forward(m, l->gate_up, l->h);
-    memcpy(y, l->x2, m->tokens * m->shape.width * sizeof *y);
     return linear_forward(m, &l->down, l->h, y, true, why);
 }
 
@@ -385,7 +402,7 @@ plumb_status plumb_model_forward(plumb_model *m, const float *weights,
     if (status != PLUMB_OK)
         return status;
     begin = clock_begin(m, &m->times->ends);
-    rmsnorm_forward(m, m->x, weights + m->final_norm, m->rf, m->nf);
+    rmsnorm_forward(m, m->x, weights + m->final_norm, m->rf, m->nf, NULL);
     status = linear_forward(m, &m->head, m->nf, m->logits, false, why);
     if (status == PLUMB_OK)
         cross_entropy(m, tokens, loss);

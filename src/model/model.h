@@ -10,6 +10,8 @@
 #include "plumb/matmul.h"
 #include "plumb/model.h"
 
+#include "model/rows.h"
+
 /* y[N, outputs] = x[N, inputs] w[outputs, inputs]^T, each operand in its site's spec. */
 typedef struct linear {
     size_t inputs, outputs;
@@ -19,6 +21,7 @@ typedef struct linear {
     float *d[PLUMB_ROLES]; /* memory of q[].d, which is NULL where there are no scales */
 } linear;
 
+/* What a layer keeps, or only passes on (plan_activations). */
 typedef struct layer {
     size_t norm1, norm2; /* offsets of the norms' weights */
     linear qkv, out, up, down;
@@ -32,6 +35,8 @@ typedef struct layer {
     float *gate_up; /* [N, 2F] gate, then up */
     float *h;       /* [N, F] silu(gate) * up */
 } layer;
+
+enum { LAYER_ARRAYS = 11 };
 
 struct plumb_model {
     plumb_shape shape;
@@ -49,6 +54,10 @@ struct plumb_model {
     size_t roles; /* PLUMB_ROLES, or those of fprop alone */
 
     layer *layers;
+    float *passing[LAYER_ARRAYS]; /* arrays that no layer keeps, used in turn */
+    bool is_passing[LAYER_ARRAYS];
+    void *codes[2]; /* of activation gradients, as dgrad and as wgrad read them */
+    size_t code_bytes[2];
     linear head;
     size_t final_norm;
     float *x;        /* [N, D] output of the last layer */
@@ -96,9 +105,11 @@ plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const fl
                              float *dx, float *gradient, plumb_error *why);
 size_t linear_workspace(const linear *l, size_t tokens);
 
-/* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D */
+/* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D.  copy, unless NULL,
+ * becomes x: the residual stream, while it is at hand.
+ */
 void rmsnorm_forward(const plumb_model *m, const float *x, const float *g, float *r,
-                     float *y);
+                     float *y, float *copy);
 /* dx += (or =, with add false) and dg = */
 void rmsnorm_backward(const plumb_model *m, const float *x, const float *g, const float *r,
                       const float *dy, bool add, float *dx, float *dg);

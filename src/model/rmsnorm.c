@@ -9,51 +9,50 @@
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 #include "plumb/reduce.h"
 
 static const float epsilon = 1e-5f;
 
 void rmsnorm_forward(const plumb_model *m, const float *x, const float *g, float *r,
-                     float *y)
+                     float *y, float *copy)
 {
     const size_t width = m->shape.width;
+    const rows_kernel *k = rows_best();
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t i = 0; i < m->tokens; i++) {
         const float *row = x + i * width;
-        float *out = y + i * width;
         const float inverse =
             1.0f / sqrtf(plumb_dot(row, row, width) / (float)width + epsilon);
 
         r[i] = inverse;
-        for (size_t j = 0; j < width; j++)
-            out[j] = row[j] * inverse * g[j];
+        k->normalise(row, inverse, g, width, y + i * width);
+        if (copy != NULL)
+            memcpy(copy + i * width, row, width * sizeof *row);
     }
 }
 
-static void row_backward(const float *x, const float *g, float r, const float *dy,
-                         size_t width, bool add, float *weighted, float *dx)
+static void row_backward(const rows_kernel *k, const float *x, const float *g, float r,
+                         const float *dy, size_t width, bool add, float *weighted,
+                         float *dx)
 {
-    for (size_t j = 0; j < width; j++)
-        weighted[j] = dy[j] * g[j];
+    k->multiply(dy, g, width, weighted);
     const float along = plumb_dot(weighted, x, width) * r * r * r / (float)width;
 
-    for (size_t j = 0; j < width; j++) {
-        const float d = weighted[j] * r - x[j] * along;
-
-        dx[j] = add ? dx[j] + d : d;
-    }
+    (add ? k->norm_add : k->norm_set)(weighted, x, r, along, width, dx);
 }
 
 void rmsnorm_backward(const plumb_model *m, const float *x, const float *g, const float *r,
                       const float *dy, bool add, float *dx, float *dg)
 {
     const size_t width = m->shape.width, parts = (size_t)m->threads;
+    const rows_kernel *k = rows_best();
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t i = 0; i < m->tokens; i++)
-        row_backward(x + i * width, g, r[i], dy + i * width, width, add,
+        row_backward(k, x + i * width, g, r[i], dy + i * width, width, add,
                      m->row[omp_get_thread_num()], dx + i * width);
 
         /* Each thread has columns of its own and goes down all rows. */
@@ -63,9 +62,8 @@ void rmsnorm_backward(const plumb_model *m, const float *x, const float *g, cons
 
         for (size_t j = first; j < end; j++)
             dg[j] = 0;
-        for (size_t i = 0; i < m->tokens; i++) {
-            for (size_t j = first; j < end; j++)
-                dg[j] += dy[i * width + j] * x[i * width + j] * r[i];
-        }
+        for (size_t i = 0; i < m->tokens; i++)
+            k->add_products(dy + i * width + first, x + i * width + first, r[i],
+                            end - first, dg + first);
     }
 }

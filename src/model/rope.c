@@ -24,21 +24,10 @@ void rope_tables(plumb_model *m)
     plumb_sin(m->sine, m->shape.context * half, m->sine);
 }
 
-static void rotate(float *x, const float *cosine, const float *sine, size_t half,
-                   bool inverse)
-{
-    for (size_t j = 0; j < half; j++) {
-        const float s = inverse ? -sine[j] : sine[j];
-        const float a = x[j], b = x[j + half];
-
-        x[j] = a * cosine[j] - b * s;
-        x[j + half] = a * s + b * cosine[j];
-    }
-}
-
 void rope_rotate(const plumb_model *m, float *qkv, bool inverse)
 {
     const size_t width = m->shape.width, heads = m->shape.heads, half = width / heads / 2;
+    const rows_kernel *k = rows_best();
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t i = 0; i < m->tokens; i++) {
@@ -46,7 +35,8 @@ void rope_rotate(const plumb_model *m, float *qkv, bool inverse)
 
         /* q and k lie side by side: 2 * heads heads. */
         for (size_t head = 0; head < 2 * heads; head++)
-            rotate(qkv + i * 3 * width + head * 2 * half, m->cosine + t * half,
-                   m->sine + t * half, half, inverse);
+            (inverse ? k->rotate_back : k->rotate)(qkv + i * 3 * width + head * 2 * half,
+                                                   m->cosine + t * half, m->sine + t * half,
+                                                   half);
     }
 }

@@ -8,28 +8,25 @@
 
 #include "plumb/math.h"
 
-/* s = 1 / (1 + e^-a) for a row. */
-static void sigmoid(const float *a, size_t n, float *s)
+/* e^-a for a row. */
+static void inverse_exp(const rows_kernel *k, const float *a, size_t n, float *e)
 {
-    for (size_t j = 0; j < n; j++)
-        s[j] = -a[j];
-    plumb_exp(s, n, s);
-    for (size_t j = 0; j < n; j++)
-        s[j] = 1.0f / (1.0f + s[j]);
+    k->negate(a, n, e);
+    plumb_exp(e, n, e);
 }
 
 void swiglu_forward(const plumb_model *m, const float *gate_up, float *h)
 {
     const size_t ff = m->shape.ff;
+    const rows_kernel *k = rows_best();
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t i = 0; i < m->tokens; i++) {
-        const float *gate = gate_up + i * 2 * ff, *up = gate + ff;
-        float *out = h + i * ff, *s = m->row[omp_get_thread_num()];
+        const float *gate = gate_up + i * 2 * ff;
+        float *e = m->row[omp_get_thread_num()];
 
-        sigmoid(gate, ff, s);
-        for (size_t j = 0; j < ff; j++)
-            out[j] = gate[j] * s[j] * up[j];
+        inverse_exp(k, gate, ff, e);
+        k->swiglu(gate, gate + ff, e, ff, h + i * ff);
     }
 }
 
@@ -37,17 +34,14 @@ void swiglu_backward(const plumb_model *m, const float *gate_up, const float *dh
                      float *d_gate_up)
 {
     const size_t ff = m->shape.ff;
+    const rows_kernel *k = rows_best();
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
     for (size_t i = 0; i < m->tokens; i++) {
-        const float *gate = gate_up + i * 2 * ff, *up = gate + ff, *d = dh + i * ff;
-        float *d_gate = d_gate_up + i * 2 * ff, *d_up = d_gate + ff;
-        float *s = m->row[omp_get_thread_num()];
+        const float *gate = gate_up + i * 2 * ff;
+        float *d_gate = d_gate_up + i * 2 * ff, *e = m->row[omp_get_thread_num()];
 
-        sigmoid(gate, ff, s);
-        for (size_t j = 0; j < ff; j++) {
-            d_gate[j] = d[j] * up[j] * (s[j] * (1.0f + gate[j] * (1.0f - s[j])));
-            d_up[j] = d[j] * (gate[j] * s[j]);
-        }
+        inverse_exp(k, gate, ff, e);
+        k->swiglu_backward(gate, gate + ff, dh + i * ff, e, ff, d_gate, d_gate + ff);
     }
 }

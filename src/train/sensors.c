@@ -134,21 +134,32 @@ void sensors_parameter(trainer *t, size_t index, const plumb_counts *counts, flo
     sensors_quantized(t, index, counts, &q);
 }
 
-void sensors_tensor(trainer *t, size_t index, const float *x, size_t n)
+/* Casts that nobody reads: what is counted in a part of a tensor. */
+static void count_part(const float *x, size_t n, plumb_counts *counts)
 {
     enum { PIECE = 2048 };
     const plumb_cast how = {.format = PLUMB_FP32, .scale = 1};
-    float codes[PIECE]; /* nobody reads them */
-    plumb_counts counts = {0};
+    float codes[PIECE];
+
+    for (size_t i = 0; i < n; i += PIECE)
+        plumb_cast_encode(&how, x + i, n - i < PIECE ? n - i : PIECE, codes, counts);
+}
+
+void sensors_tensor(trainer *t, size_t index, const float *x, size_t n)
+{
+    const size_t parts = (size_t)t->threads;
+    plumb_counts seen[PLUMB_MAX_THREADS] = {0}, counts = {0};
 
     if (t->sensors == NULL)
         return;
-    for (size_t i = 0; i < n; i += PIECE) {
-        const size_t size = n - i < PIECE ? n - i : PIECE;
+#pragma omp parallel for schedule(static) num_threads(t->threads)
+    for (size_t i = 0; i < parts; i++) {
+        const size_t first = n / parts * i, end = i + 1 == parts ? n : n / parts * (i + 1);
 
-        if (plumb_cast_encode(&how, x + i, size, codes, &counts) != PLUMB_OK)
-            return;
+        count_part(x + first, end - first, &seen[i]);
     }
+    for (size_t i = 0; i < parts; i++)
+        plumb_counts_add(&counts, &seen[i]);
     sensors_parameter(t, index, &counts, 1);
 }
 

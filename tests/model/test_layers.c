@@ -84,7 +84,7 @@ static void rmsnorm(void)
     fill(x32, x, N * D);
     fill(g32, g, D);
     fill(c32, c, N * D);
-    rmsnorm_forward(model, x32, g32, r32, y32);
+    rmsnorm_forward(model, x32, g32, r32, y32, NULL);
     norm_function();
     compare("y", y32, y, N * D);
     rmsnorm_backward(model, x32, g32, r32, c32, false, dx32, dg32);
