@@ -25,6 +25,7 @@ static uint32_t bits_from(float x)
 static void fill(bool wild)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 0x1p-149f, -0x1p127f};
+    const uint32_t other_nan = 0xffc12345u;
 
     for (size_t a = 0; a < ARRAYS; a++) {
         for (size_t i = 0; i < MOST; i++) {
@@ -32,6 +33,8 @@ static void fill(bool wild)
             in[a][i] = ldexpf((float)(state >> 8) / 8388608.0f - 1, (int)(state % 37) - 18);
             if (wild && state % 61 == 0)
                 in[a][i] = odd[(state >> 9) % 7];
+            if (wild && state % 127 == 0)
+                memcpy(&in[a][i], &other_nan, sizeof other_nan);
         }
     }
 }
