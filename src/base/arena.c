@@ -32,7 +32,7 @@ enum { ALIGN = 64, GAP = 64, HUGE_PAGE = 2 << 20 };
  */
 static void *block_alloc(size_t size)
 {
-    const bool large = size >= 8 * (size_t)HUGE_PAGE && size <= SIZE_MAX - HUGE_PAGE;
+    const bool large = size >= 32 * (size_t)HUGE_PAGE && size <= SIZE_MAX - HUGE_PAGE;
     const size_t align = large ? HUGE_PAGE : ALIGN;
     void *block = aligned_alloc(align, (size + align - 1) / align * align);
 
