@@ -5,16 +5,10 @@
  * Each piece starts at a multiple of 64 bytes and is followed by a gap of 64, which
  * AddressSanitizer sees as poison, so that one block does not hide overruns.
  */
-/* madvise */
-#define _DEFAULT_SOURCE
-
 #include "plumb/base.h"
 
 #include <stdlib.h>
 #include <string.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -25,23 +19,7 @@
 #define UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { ALIGN = 64, GAP = 64, HUGE_PAGE = 2 << 20 };
-
-/* Memory for a block.  A large one is in huge pages where the system has them: what walks over it
- * then misses fewer translations, and the first touch faults less often.
- */
-static void *block_alloc(size_t size)
-{
-    const bool large = size >= 32 * (size_t)HUGE_PAGE && size <= SIZE_MAX - HUGE_PAGE;
-    const size_t align = large ? HUGE_PAGE : ALIGN;
-    void *block = aligned_alloc(align, (size + align - 1) / align * align);
-
-#if defined(__linux__)
-    if (large && block != NULL)
-        madvise(block, size, MADV_HUGEPAGE);
-#endif
-    return block;
-}
+enum { ALIGN = 64, GAP = 64 };
 
 void *plumb_arena_take(plumb_arena *arena, size_t count, size_t bytes_each)
 {
@@ -71,7 +49,7 @@ plumb_status plumb_arena_commit(plumb_arena *arena, plumb_error *why)
         return plumb_fail(why, PLUMB_BAD_SHAPE, "the sizes asked for do not fit in memory");
     const size_t size = arena->used > 0 ? arena->used : ALIGN;
 
-    arena->block = block_alloc(size);
+    arena->block = aligned_alloc(ALIGN, size);
     if (arena->block == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu bytes", size);
     memset(arena->block, 0, size);

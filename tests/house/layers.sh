@@ -44,8 +44,6 @@ function check_include(text,    path) {
     sub(/[>"].*/, "", path)
     if (text ~ /^"/ || path ~ /^plumb\//)
         check_project(path)
-    else if (path == "sys/mman.h" && room == "base")
-        return # what memory is like: the arena asks for huge pages
     else if (rank[room] < first_line && !(path in pure))
         complain(path ": libplumb does no I/O and starts no threads")
     else if (path == "omp.h" && room != "model" && room != "train")

@@ -32,7 +32,6 @@ failed=0
 for name in $(outside "$directory/libplumb.a"); do
     case $name in
     malloc | calloc | realloc | free | aligned_alloc) ;;
-    madvise) ;; # the arena asks for huge pages
     mem* | str* | fnmatch | qsort | bsearch) ;;
     vsnprintf) ;; # formats into memory
     sqrt | sqrtf | fma | fmaf | rint | rintf | ldexp | ldexpf | frexp | frexpf | scalbn*) ;;
