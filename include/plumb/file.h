@@ -105,7 +105,8 @@ typedef struct plumb_npy {
  * PLUMB_UNSUPPORTED when codes is NULL and the file holds some; PLUMB_BAD_FORMAT when codes does
  * not fit the elements; PLUMB_NOT_FOUND; PLUMB_BAD_INPUT for everything else that is no such
  * file: at most 8 GiB, a header of at most 64 KiB, one or two dimensions, exactly as many bytes
- * as they need.  *array needs no free then.
+ * as they need, and codes of fewer than 8 bits one to a byte, never packed, with 0 above them.
+ * *array needs no free then.
  */
 plumb_status plumb_npy_load(const char *path, const plumb_format *codes, plumb_npy *array,
                             plumb_error *why);

@@ -96,6 +96,23 @@ static plumb_status element_format(const char *path, const npy_header *header,
     return PLUMB_OK;
 }
 
+/* Codes of fewer than 8 bits leave the upper bits of their byte 0. */
+static plumb_status check_codes(const char *path, const unsigned char *data, size_t count,
+                                plumb_format format, plumb_error *why)
+{
+    const plumb_format_info *info = plumb_format_get(format);
+
+    for (size_t i = 0; info != NULL && info->bits < 8 && i < count; i++) {
+        if (data[i] >> info->bits != 0)
+            return plumb_fail(
+                why, PLUMB_BAD_INPUT,
+                "%.200s: byte %zu of the data is 0x%02x, no code of %s, which "
+                "has %d bits; codes must lie one to a byte, not packed",
+                path, i, data[i], info->name, info->bits);
+    }
+    return PLUMB_OK;
+}
+
 /* One element as fp32; *inexact counts fp64 values that are none. */
 static float element(const unsigned char *at, const npy_header *header, plumb_format format,
                      size_t *inexact)
@@ -125,7 +142,7 @@ static plumb_status convert(const char *path, const npy_header *header,
     const size_t cols = header->shape[header->ndim - 1];
     size_t count, bytes;
     plumb_format format = FP64;
-    const plumb_status status = element_format(path, header, codes, &format, why);
+    plumb_status status = element_format(path, header, codes, &format, why);
 
     if (status != PLUMB_OK)
         return status;
@@ -138,6 +155,9 @@ static plumb_status convert(const char *path, const npy_header *header,
             why, PLUMB_BAD_INPUT,
             "%.200s: %zu bytes of data, but %zu x %zu elements of '%s' are %zu", path, size,
             rows, cols, header->descr, bytes);
+    status = check_codes(path, data, count, format, why);
+    if (status != PLUMB_OK)
+        return status;
     array->x = plumb_mul_size(count, sizeof(float), &bytes) ? malloc(bytes + 1) : NULL;
     if (array->x == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "%.200s: no memory for %zu elements", path,

@@ -335,6 +335,40 @@ static void codes(void)
     check_done("codes are named, and only codes");
 }
 
+/* Bytes of packed codes are no codes; reading them would make other numbers. */
+static void packed(void)
+{
+    static const struct {
+        const char *data;
+        plumb_format format;
+        const char *says; /* NULL: all are codes */
+    } table[] = {
+        {"\x0f\x07", PLUMB_E2M1, NULL},
+        {"\x07\x10", PLUMB_E2M1, "byte 1 of the data is 0x10, no code of e2m1"},
+        {"\x3f\x20", PLUMB_E3M2, NULL},
+        {"\x80\x20", PLUMB_E2M3, "byte 0 of the data is 0x80, no code of e2m3"},
+        {"\x7e\xff", PLUMB_UE4M3, "byte 1 of the data is 0xff, no code of ue4m3"},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        plumb_error why = {0};
+        plumb_npy array;
+
+        put("p.npy", 1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}",
+            table[i].data, 2);
+        const plumb_status status = load("p.npy", &table[i].format, &array, &why);
+
+        if (table[i].says == NULL)
+            CHECK(status == PLUMB_OK && array.cols == 2, "%zu: '%s'", i, why.message);
+        else
+            CHECK(status == PLUMB_BAD_INPUT && array.x == NULL &&
+                      strstr(why.message, table[i].says) != NULL,
+                  "%zu: %d '%s'", i, (int)status, why.message);
+        plumb_npy_free(&array);
+    }
+    check_done("codes that are packed");
+}
+
 static void cut(void)
 {
     static unsigned char bytes[200];
@@ -407,6 +441,7 @@ int main(void)
     headers();
     starts();
     codes();
+    packed();
     cut();
     missing();
     saved();
