@@ -57,7 +57,9 @@ static inline bool is_finite(float x)
     return (plumb_bits(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/* Exponent of a finite c, subnormals at that of the least normal fp32, and its significand. */
+/* Exponent of a finite c, subnormals at that of the least normal fp32, and its significand.  A
+ * zero has none: it may lie far above the terms, and is shifted by the difference.
+ */
 static inline plumb_parts split(float c)
 {
     const uint32_t bits = plumb_bits(c), fraction = bits & 0x7fffffu;
@@ -65,7 +67,7 @@ static inline plumb_parts split(float c)
     const int field = (int)(bits >> 23 & 0xff);
 
     if (field == 0)
-        return (plumb_parts){sign * (int32_t)fraction, -126};
+        return (plumb_parts){sign * (int32_t)fraction, fraction == 0 ? PLUMB_E_ZERO : -126};
     return (plumb_parts){sign * (int32_t)(fraction | 0x800000u), field - 127};
 }
 

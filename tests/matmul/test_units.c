@@ -107,6 +107,7 @@ static void rules_of_one_unit(const vectors *v)
 static void exponent_floor(void)
 {
     const uint16_t x[8] = {0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980, 0x1980};
+    const uint16_t small = 0x0d80; /* 2^-100 */
     plumb_unit unit = *plumb_unit_get(PLUMB_SUM_HOPPER_16);
     float d = -1;
 
@@ -119,6 +120,12 @@ static void exponent_floor(void)
                   PLUMB_OK &&
               d == 0,
           "floor -126: %a", (double)d);
+    /* Without a floor a zero C must not be shifted by its distance: UBSan watches. */
+    unit.floor_fp32 = -1024;
+    CHECK(plumb_unit_dot(&unit, PLUMB_FP32, PLUMB_BF16, &small, PLUMB_BF16, &small, 1, 0,
+                         &d, NULL) == PLUMB_OK &&
+              d == 0,
+          "2^-200: %a", (double)d);
     check_done("the floor of the exponent");
 }
 
