@@ -202,7 +202,7 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
  *
  * how: NULL is the canonical accumulator with fp32 results.
  *   fp32          any two formats but e8m0 and ue4m3.  fp16 results: the fp32 ones, rounded.
- *   exact         any two formats.  The real sum of (code * d)(code * d), all scales included,
+ *   exact         the same formats.  The real sum of (code * d)(code * d), all scales included,
  *                 rounded once to the nearest result, ties to even, with subnormals; infinities
  *                 and NaN as IEEE; a zero sum is +0.
  *   GPU units     formats as plumb_unit says, scales as above, or inside where block_scales

@@ -102,13 +102,13 @@ static plumb_status check_how(const plumb_accumulator *how, plumb_error *why)
     return PLUMB_OK;
 }
 
-/* Powers of two: values of E8M0. */
+/* Powers of two of 2^-127, which is subnormal, to 2^127: values of E8M0. */
 static bool is_e8m0(float d)
 {
-    const uint32_t bits = plumb_bits(d), m = bits & 0x7fffffu;
+    const uint32_t bits = plumb_bits(d);
 
-    return bits < 0x7f800000u && bits != 0 &&
-           (bits < 0x800000u ? (m & (m - 1)) == 0 : m == 0);
+    return bits == 0x00400000u ||
+           (bits >= 0x00800000u && bits < 0x7f800000u && (bits & 0x7fffffu) == 0);
 }
 
 /* Whole multiples of 2^-9 up to 448 with four bits. */
@@ -133,7 +133,7 @@ static plumb_status check_scales(const plumb_operand *operand, const char *name,
         if (q->d[i] == q->d[i] && !(mx ? is_e8m0(q->d[i]) : is_ue4m3(q->d[i])))
             return plumb_fail(why, PLUMB_BAD_ARGUMENT, "operand %s: scale %zu is %.9g, %s",
                               name, i, (double)q->d[i],
-                              mx ? "an MX scale is a power of two"
+                              mx ? "an MX scale is a power of two from 2^-127 on"
                                  : "an NVFP4 scale is a value of ue4m3");
     }
     return PLUMB_OK;

@@ -186,6 +186,11 @@ static plumb_status check_unit(const plumb_unit *unit, int terms, plumb_error *w
             "%s: result bits %d, floors %d and %d; allowed are 1 to 23, -1024 "
             "to 127 and -1024 to 15",
             unit->name, unit->result_bits, unit->floor_fp32, unit->floor_fp16);
+    if (unit->rounding != PLUMB_ROUND_TOWARD_ZERO &&
+        unit->rounding != PLUMB_ROUND_NEAREST_EVEN)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "%s: rounding %d, allowed are toward zero and nearest even",
+                          unit->name, (int)unit->rounding);
     if (!within(unit->nvfp4_bits, 0, PLUMB_UNIT_MAX_NVFP4))
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "%s: %d fraction bits with nvfp4, allowed are 0 to %d",

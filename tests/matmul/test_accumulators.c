@@ -401,6 +401,10 @@ static void refusals(void)
     CHECK(refuse(&tcgen05, &e4m3, &mx, 4, &why) == PLUMB_BAD_ARGUMENT &&
               strstr(why.message, "scale 2 is 1.5") != NULL,
           "%s", why.message);
+    d[2] = 0x1p-128f; /* a power of two below those of E8M0 */
+    CHECK(refuse(&tcgen05, &e4m3, &mx, 4, &why) == PLUMB_BAD_ARGUMENT &&
+              strstr(why.message, "scale 2 is 2.9") != NULL,
+          "%s", why.message);
     mx.grain = PLUMB_GRAIN_NVFP4;
     mx.format = PLUMB_E2M1;
     d[2] = 0x1.1p0f;

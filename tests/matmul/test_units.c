@@ -133,10 +133,10 @@ static void refused_rows(void)
 {
     const uint8_t x[4] = {0x38, 0x38, 0x38, 0x38};
     const plumb_unit good = *plumb_unit_get(PLUMB_SUM_HOPPER_MMA);
-    plumb_unit bad[8];
+    plumb_unit bad[9];
     float d = -1;
 
-    for (size_t i = 0; i < 8; i++)
+    for (size_t i = 0; i < 9; i++)
         bad[i] = good;
     bad[0].terms_8 = 0;
     bad[1].terms_8 = PLUMB_UNIT_MAX_TERMS + 1;
@@ -146,7 +146,8 @@ static void refused_rows(void)
     bad[5].addend_every = 24;
     bad[6].addend_every = 0;
     bad[7].floor_fp32 = 128;
-    for (size_t i = 0; i < 8; i++)
+    bad[8].rounding = PLUMB_ROUND_STOCHASTIC;
+    for (size_t i = 0; i < 9; i++)
         CHECK(plumb_unit_dot(&bad[i], PLUMB_FP32, PLUMB_E4M3, x, PLUMB_E4M3, x, 4, 0, &d,
                              NULL) == PLUMB_BAD_ARGUMENT &&
                   d == -1,
