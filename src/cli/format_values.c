@@ -73,6 +73,25 @@ static outcome land_on(const format_facts *facts, float x, double neighbour,
     return got;
 }
 
+/* A negative x between the two least values of a format without sign: it is flushed, or else
+ * lies below the format.  Both are code 0.
+ */
+static void round_below_zero(const format_facts *facts, rounded *number)
+{
+    const double f = -(double)number->x / (double)facts->info->least;
+    const double up = floor(f * 0x1p32) * 0x1p-32;
+    outcome under = cast_one(facts->format, -facts->info->least, PLUMB_ROUND_NEAREST_EVEN,
+                             true, stochastic);
+    outcome flushed =
+        cast_one(facts->format, number->x, PLUMB_ROUND_TOWARD_ZERO, true, stochastic);
+
+    under.probability = up;
+    flushed.probability = 1 - up;
+    if (up > 0)
+        number->outcomes[number->count++] = under;
+    number->outcomes[number->count++] = flushed;
+}
+
 /* The two neighbours of x and how likely each is. */
 static void round_stochastic(const format_facts *facts, rounded *number)
 {
@@ -82,6 +101,11 @@ static void round_stochastic(const format_facts *facts, rounded *number)
     const double low = fabs((double)down.value), size = fabs((double)number->x);
     double high;
 
+    if (!info->is_signed && facts->zero > 0 && number->x < 0 &&
+        size < (double)info->least) {
+        round_below_zero(facts, number);
+        return;
+    }
     if (!isfinite(number->x) || low >= size || (!info->is_signed && number->x < 0)) {
         number->outcomes[number->count++] =
             cast_one(facts->format, number->x, PLUMB_ROUND_NEAREST_EVEN, true, stochastic);

@@ -125,6 +125,10 @@ rounds e4m3 0x1p-11 'stochastic, saturating' '25 % 0x01 0.001953125 +3.00e+00'
 rounds e4m3 0x1p-11 last '75 % 0x00 0 -1.00e+00 flushed'
 rounds e4m3 -0x1p-11 'stochastic, saturating' '25 % 0x81 -0.001953125 +3.00e+00'
 rounds e4m3fnuz -0x1p-12 'stochastic, saturating' '25 % 0x81 -0.0009765625 +3.00e+00'
+# Without a sign: rounded to zero, or to what lies below the format, which is zero too.
+rounds ue4m3 -0x1p-11 'stochastic, saturating' '25 % 0x00 0 -1.00e+00 clipped, saturated'
+rounds ue4m3 -0x1p-11 last '75 % 0x00 0 -1.00e+00 flushed'
+rounds ue4m3 -1 'stochastic, saturating' '100 % 0x00 0 -1.00e+00 clipped, saturated'
 # 32 random bits decide, so a chance below 2^-32 is none.
 rounds e4m3 1e-45 'stochastic, saturating' '100 % 0x00 0 -1.00e+00 flushed'
 rounds e4m3 1000 'stochastic, saturating' '100 % 0x7e 448 -5.52e-01 clipped, saturated'
