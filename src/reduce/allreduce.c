@@ -10,7 +10,6 @@
 #include "reduce/tally.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { PIECE = PLUMB_STEP_PIECE, DEPTH = PLUMB_ORDER_DEPTH_RANKS };
 
@@ -51,6 +50,13 @@ static void add(void *context)
     m->at[sum] = m->memory[sum];
 }
 
+/* A share that met no addition may bring any NaN.  y may be x. */
+static void store(const float *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = isnan(x[i]) ? (float)NAN : x[i];
+}
+
 /* Elements [begin, end), all in the same order of ranks. */
 static void reduce(pieces *m, plumb_order order, size_t ranks, size_t turn, size_t begin,
                    size_t end, float *out)
@@ -61,7 +67,7 @@ static void reduce(pieces *m, plumb_order order, size_t ranks, size_t turn, size
         m->n = end - m->first < PIECE ? end - m->first : PIECE;
         m->casts = m->depth = 0;
         plumb_order_run(order, ranks, turn, &machine);
-        memmove(out + m->first, m->at[0], m->n * sizeof *out);
+        store(m->at[0], m->n, out + m->first);
     }
 }
 

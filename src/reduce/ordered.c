@@ -102,6 +102,6 @@ plumb_status plumb_sum_ordered(const plumb_summation *how, const float *x, size_
 
     if (n > 0)
         plumb_order_run(how->order, n, 0, &(plumb_order_machine){push, add, &m});
-    *sum = m.value[0];
+    *sum = isnan(m.value[0]) ? (double)NAN : m.value[0]; /* one element may be any NaN */
     return PLUMB_OK;
 }

@@ -299,6 +299,9 @@ static void specials(void)
 
     memcpy(&bits, &sum, sizeof bits);
     CHECK(bits == 0x7ff8000000000000, "a NaN in fp64: %llx", (unsigned long long)bits);
+    plumb_sum_ordered(&wide, &(const float){-NAN}, 1, &sum, NULL, NULL, NULL);
+    memcpy(&bits, &sum, sizeof bits);
+    CHECK(bits == 0x7ff8000000000000, "a NaN alone: %llx", (unsigned long long)bits);
     const float *const shares[2] = {x, x + 2}; /* 1 - inf, inf + NaN, -inf + 2 */
     const plumb_reduction plain = {0};
     float out[3];

@@ -384,6 +384,11 @@ static void specials(void)
     reduce("e4m3:current", shares, 2, 3, out, NULL, &scale);
     CHECK(scale == 1, "an infinite amax gives scale %g", (double)scale);
     reduce("e4m3", shares, 2, 0, out, NULL, NULL);
+
+    const float odd[1] = {-NAN}, *const alone[1] = {odd};
+    reduce("fp32", alone, 1, 1, out, NULL, NULL);
+    memcpy(bits, out, sizeof bits);
+    CHECK(bits[0] == 0x7fc00000, "a NaN of one rank: %08x", bits[0]);
     check_done("specials");
 }
 
