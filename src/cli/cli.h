@@ -48,7 +48,8 @@ typedef struct cli_option {
 typedef struct cli_line {
     cli_words words; /* positional arguments */
     const char *const
-        *command; /* argv after "--", NULL-terminated; NULL when there was no "--" */
+        *command; /* argv after "--", NULL-terminated; NULL when there was no "--" or the
+                     verb takes no command: then these are words, too */
 } cli_line;
 
 typedef struct cli_verb {
@@ -61,6 +62,7 @@ typedef struct cli_verb {
     size_t size; /* of the struct that the offsets point into; at most CLI_VALUES */
     size_t least_words, most_words;
     bool negative_words; /* -0.1 and -inf are words, not options */
+    bool takes_command;  /* "-- COMMAND..." */
     int (*run)(const void *values, const cli_line *line);
 } cli_verb;
 

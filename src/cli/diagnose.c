@@ -170,5 +170,6 @@ const cli_verb cli_diagnose = {
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(cli_diagnose_values),
     .most_words = 1,
+    .takes_command = true,
     .run = run,
 };

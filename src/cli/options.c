@@ -1,7 +1,8 @@
 /* From argv to the values of a verb's options table, and from the table to its help.
  *
  * Options may stand before, between and after other arguments, as --name VALUE,
- * --name=VALUE, -n VALUE.  "--" ends them; what follows is a command and is left alone.
+ * --name=VALUE, -n VALUE.  "--" ends them; what follows is a command and is left
+ * alone, or words if the verb takes no command.
  */
 #include "cli/cli.h"
 
@@ -221,17 +222,20 @@ static bool is_option(const cli_verb *verb, const char *word)
 static plumb_status parse_words(const cli_verb *verb, char *const *argv, void *values,
                                 cli_line *line, bool *help, plumb_error *why)
 {
-    plumb_status status;
+    plumb_status status = PLUMB_OK;
+    bool ended = false; /* by "--" */
 
     for (; *argv != NULL && !*help; argv++) {
-        if (strcmp(*argv, "--") == 0) {
-            line->command = (const char *const *)argv + 1;
-            return PLUMB_OK;
-        }
-        if (is_option(verb, *argv))
+        if (!ended && strcmp(*argv, "--") == 0) {
+            line->command = verb->takes_command ? (const char *const *)argv + 1 : NULL;
+            if (verb->takes_command)
+                return PLUMB_OK;
+            ended = true;
+        } else if (!ended && is_option(verb, *argv)) {
             status = parse_option(verb, &argv, values, help, why);
-        else
+        } else {
             status = words_push(&line->words, *argv) ? PLUMB_OK : out_of_memory(why);
+        }
         if (status != PLUMB_OK)
             return status;
     }

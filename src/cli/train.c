@@ -168,5 +168,6 @@ const cli_verb cli_train = {
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),
     .most_words = 1,
+    .takes_command = true,
     .run = run,
 };

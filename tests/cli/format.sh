@@ -133,6 +133,9 @@ rounds ue4m3 -1 'stochastic, saturating' '100 % 0x00 0 -1.00e+00 clipped, satura
 rounds e4m3 1e-45 'stochastic, saturating' '100 % 0x00 0 -1.00e+00 flushed'
 rounds e4m3 1000 'stochastic, saturating' '100 % 0x7e 448 -5.52e-01 clipped, saturated'
 
+[ "$("$PLUMB" format e4m3 -- 0.1 -inf | head -n 1)" = \
+    'e4m3: 0.1 becomes 0.1015625, -inf becomes -448 (non-finite)' ]
+result $? "numbers behind --"
 try "headline" 0 "$PLUMB" format e4m3 0.1 465 1e-4
 [ "$(head -n 1 out)" = \
     'e4m3: 0.1 becomes 0.1015625, 465 becomes 448 (clipped, saturated), 1e-4 becomes 0 (flushed)' ]

@@ -21,6 +21,7 @@ wrong "verb unlike any" "'plumb help' lists them" "$PLUMB" zzzzzzzzzz
 wrong "unknown option" "did you mean '--study'?" "$PLUMB" diagnose --stuby x
 wrong "option unlike any" "'plumb report --help' lists them" "$PLUMB" report --zzzzzzzz
 wrong "unknown letter" "unknown option '-z'" "$PLUMB" train -z
+wrong "a word too many behind --" "'--plan' is one argument too many" "$PLUMB" report study -- --plan
 wrong "value missing" "--seeds needs a value: N" "$PLUMB" diagnose --seeds
 wrong "half a number" "allowed: a whole number, 1 to 100" "$PLUMB" diagnose --seeds 2x -- true
 wrong "number too large" "--seeds is '101'" "$PLUMB" diagnose --seeds=101 -- true
