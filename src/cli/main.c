@@ -103,11 +103,13 @@ static void ignore(int signal_number)
     (void)signal_number;
 }
 
-static void ignore_lost_readers(void)
+/* Of a reader that is gone, and of a file past `ulimit -f`: the write fails, and is told. */
+static void ignore_failed_writes(void)
 {
     struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
 
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 static bool limit_cpu(void)
@@ -163,7 +165,7 @@ int main(int argc, char **argv)
     const cli_verb *verb = cli_verb_find(name);
 
     keep_standard_streams();
-    ignore_lost_readers();
+    ignore_failed_writes();
     if (!limit_cpu())
         return CLI_USAGE;
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

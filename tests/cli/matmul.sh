@@ -242,6 +242,10 @@ wrong "cut short" "cut.npy: 21 bytes of data, but 2 x 3 elements of '<f4' are 24
 wrong "results of two" "--out writes one result" \
     "$PLUMB" matmul a.npy b.npy -a fp32 -a exact --out c.npy
 wrong "nowhere to write" "nowhere/c.npy" "$PLUMB" matmul a.npy b.npy --out nowhere/c.npy
-[ ! -e c.npy ]
+limited() {
+    (ulimit -f 1 && "$PLUMB" matmul --example signed --k 1 --out c.npy)
+}
+wrong "past the limit of a file" "cannot write c.npy: File too large" limited
+[ -z "$(find . -name 'c.npy*')" ]
 result $? "no result was left behind"
 finish
