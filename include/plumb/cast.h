@@ -121,7 +121,8 @@ typedef struct plumb_cast {
 /* codes[i] = round(x[i] * scale), subnormals kept.
  *
  * Two roundings by contract: the product to fp32 (nearest), then to the format as `rounding`
- * says.  codes holds n elements of format_info.bytes each, and must not overlap x.  A tf32 code
+ * says.  codes holds n elements of format_info.bytes each, and must not overlap x; both may be
+ * NULL if n is 0.  A tf32 code
  * is stored as the fp32 of the same value.  counts may be NULL.  Any scale is allowed for the
  * formats of at most 8 bits: a run that fails may come to zero, infinity or NaN.  A product that
  * is NaN becomes the NaN code and is counted as zero or nonfinite if its source was, else nowhere
@@ -157,7 +158,10 @@ plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format sour
                                         const void *x, size_t n, void *codes,
                                         plumb_counts *counts, plumb_spectrum *spectrum);
 
-/* x[i] = value of codes[i] * scale (one fp32 rounding; exact when scale is 1). */
+/* x[i] = value of codes[i] * scale (one fp32 rounding; exact when scale is 1), the value being
+ * that of plumb_format_value; every NaN is 0x7FC00000.  codes and x may be NULL if n is 0 and
+ * must not overlap.  PLUMB_BAD_FORMAT if format is out of range; x is untouched then.
+ */
 plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes,
                                size_t n, float *x);
 

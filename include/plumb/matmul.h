@@ -56,11 +56,14 @@ typedef enum plumb_sum_kind {
 /* Zero-initialised it is the canonical one with fp32 results. */
 typedef struct plumb_accumulator {
     plumb_sum_kind kind;
-    bool promote128; /* every 128 of K the partial sum is added to an fp32 one and begins
-                            again at +0 (CUTLASS, DeepGEMM: "split accumulation") */
-    plumb_format
-        output; /* PLUMB_FP32 or PLUMB_FP16: format of the results, which are stored as
-                            float in either case */
+
+    /* Every 128 of K the partial sum is added to an fp32 one and begins again at +0 (CUTLASS,
+     * DeepGEMM: "split accumulation"; DeepSeek-V3, arXiv 2412.19437, section 3.3.2).
+     */
+    bool promote128;
+
+    /* PLUMB_FP32 or PLUMB_FP16: format of the results, stored as float in either case. */
+    plumb_format output;
 } plumb_accumulator;
 
 /* "hopper-wgmma", "fp32", "exact", with "+promote128" and "+fp16" behind, in that order.

@@ -149,9 +149,12 @@ typedef struct plumb_model_setup {
     size_t sequences;        /* of one call */
     int threads;             /* 1 to PLUMB_MAX_THREADS */
     const plumb_spec *specs; /* one per operand site */
-    plumb_scale_state
-        *states;           /* one per operand site, used where the rule is DELAYED (at the
-                                  owner); NULL when no site is delayed.  Kept by the caller. */
+
+    /* One per operand site, used where the rule is DELAYED (at the owner); NULL when no site is
+     * delayed.  Kept by the caller.
+     */
+    plumb_scale_state *states;
+
     plumb_site_hook *hook; /* may be NULL */
     void *hook_context;
     bool count; /* keep counts for plumb_model_sample */

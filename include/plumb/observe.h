@@ -17,11 +17,15 @@ typedef struct plumb_sample {
     uint32_t site; /* index in the run's site list */
     float scale;   /* encode multiplier s; the largest over blocks */
     float amax;    /* of the source, before the scale */
-    float
-        decoded_amax; /* largest finite |decoded value|: about amax where the scales agree */
-    float headroom;   /* of the least favourable block; with block scales read from the
-                             codes: largest finite value over code_amax, so never below 1
-                             unless the source has an infinity (then 0) */
+
+    /* Largest finite |decoded value|: about amax where the scales agree. */
+    float decoded_amax;
+
+    /* Of the least favourable block; with block scales read from the codes: largest finite value
+     * over code_amax, so never below 1 unless the source has an infinity (then 0).
+     */
+    float headroom;
+
     uint64_t total, saturated, flushed, zero, nonfinite;
 } plumb_sample;
 

@@ -6,6 +6,18 @@
  *
  * s is always the encode multiplier (code = cast(x * s)) and d the decode multiplier
  * (x^ = code * d).
+ *
+ * Where the rules come from; the comments below say which is meant:
+ *
+ *   TransformerEngine  github.com/NVIDIA/TransformerEngine at d0067d0, transformer_engine/common:
+ *                      DelayedScaling recipe/delayed_scaling.cu, the fused update;
+ *                      Float8CurrentScaling recipe/recipe_common.cuh;
+ *                      MXFP8BlockScaling util/ptx.cuh, float_to_e8m0;
+ *                      NVFP4BlockScaling cast/nvfp4/core_nvfp4.cuh (and arXiv 2509.25149)
+ *   DeepSeek-V3        arXiv 2412.19437, section 3.3, and its inference/kernel.py; DeepGEMM,
+ *                      github.com/deepseek-ai/DeepGEMM at 54e2261, deep_gemm/utils/math.py
+ *   OCP MX             OCP Microscaling Formats (MX) Specification 1.0, section 6.3
+ *   torchao            github.com/pytorch/ao at 36027d8, prototype/mx_formats/mx_tensor.py
  */
 #ifndef PLUMB_QUANT_H
 #define PLUMB_QUANT_H
@@ -25,15 +37,18 @@ typedef enum plumb_grain {
     PLUMB_GRAIN_128X128,    /* one per square block */
     PLUMB_GRAIN_ROW,        /* one per outer index: all of the contraction axis */
     PLUMB_GRAIN_MX32, /* one E8M0 scale per 32 elements along the contraction axis (OCP MX) */
-    PLUMB_GRAIN_NVFP4, /* one UE4M3 scale per 16 elements along the contraction axis, and one
-                          fp32 scale for the tensor (recipes R5) */
+
+    /* One UE4M3 scale per 16 elements along the contraction axis, and one fp32 scale for the
+     * tensor (TransformerEngine's NVFP4BlockScaling).
+     */
+    PLUMB_GRAIN_NVFP4,
 } plumb_grain;
 
 /* Elements along the contraction axis that share a scale: 128, 32, 16; 0 for TENSOR and ROW. */
 size_t plumb_grain_length(plumb_grain grain);
 
-/* How the E8M0 scale of an MX block comes from its amax A (recipes 1.5); emax is the exponent
- * of the element format's largest value.
+/* How the E8M0 scale of an MX block comes from its amax A; emax is the exponent of the element
+ * format's largest value.  The first three are torchao's ScaleCalculationMode of that name.
  */
 typedef enum plumb_mx_rounding {
     PLUMB_MX_FLOOR = 0, /* floor(log2 A) - emax (OCP MX 1.0); elements may saturate */
@@ -43,7 +58,7 @@ typedef enum plumb_mx_rounding {
 } plumb_mx_rounding;
 
 /* The E8M0 code of a block of amax A >= 0: the exponent above plus 127, by integer arithmetic
- * on the bits of A (no logarithm: recipes 1.4), held within 0 and 254.  So A = 0 and every A
+ * on the bits of A (an fp32 logarithm is wrong just below 2^k), held within 0 and 254.  So A = 0 and every A
  * too small give 0.  An infinite A gives 254 and NaN 255 with each rounding: TransformerEngine's
  * rule for RCEIL (cvt.rp.satfinite), taken for all four.  torchao has 255 for infinity too, so
  * that the whole block is NaN there; here the finite values of such a block are flushed and
@@ -66,11 +81,11 @@ enum { PLUMB_MAX_HISTORY = 1024, PLUMB_BLOCK = 128, PLUMB_SPEC_TEXT = 128 };
  *
  * divide: d = max(amax, amax_floor) / largest * 2^margin and codes of x / d.  amax 0 without a
  * floor gives d = 1, an infinite amax d = infinity, so that all of the block decodes to NaN
- * (recipes R6).  power_of_two then rounds d up, within 2^-126 and 2^127.
+ * (DeepSeek-V3, DeepGEMM).  power_of_two then rounds d up, within 2^-126 and 2^127.
  *
  * MX32 and NVFP4 go with rule CURRENT, have scale rules of their own and use neither margin,
- * power_of_two, divide nor amax_floor.  NVFP4 goes with e2m1 and is TransformerEngine's
- * (recipes R5), every operation one fp32 rounding:
+ * power_of_two, divide nor amax_floor.  NVFP4 goes with e2m1 and is TransformerEngine's, every
+ * operation one fp32 rounding:
  *
  *   S = min(6 * 448 / amax of the tensor, FLT_MAX); 1 if that amax is 0 or infinite
  *   b = UE4M3 of min(amax of the block * (S * fp32(1/6)), FLT_MAX), nearest even, saturating
@@ -86,7 +101,7 @@ typedef struct plumb_spec {
     bool most_recent;   /* DELAYED: the newest amax instead of the window's maximum */
     bool saturate;      /* what the cast does past the largest finite value */
     bool power_of_two;  /* s rounded down to a power of two (mantissa masked) */
-    bool divide;        /* CURRENT: DeepSeek's kernel, see below */
+    bool divide;        /* CURRENT: d from amax, as DeepSeek's kernel does; see above */
     float amax_floor;   /* CURRENT, DELAYED: amax below this counts as this; 0: no floor */
     plumb_mx_rounding mx;    /* MX32: how the scale is rounded */
     plumb_rounding rounding; /* what the cast does between two codes */
@@ -130,8 +145,8 @@ void plumb_spec_print(const plumb_spec *spec, char text[PLUMB_SPEC_TEXT]);
 /* The same arithmetic: fields that the format or the rule do not use are not compared. */
 bool plumb_spec_equal(const plumb_spec *a, const plumb_spec *b);
 
-/* s for an amax, as TransformerEngine computes it (recipes R1, R2): largest * 2^-margin
- * / amax; amax below amax_floor counts as the floor; amax 0 or not finite gives
+/* s for an amax, as TransformerEngine's DelayedScaling and Float8CurrentScaling compute it:
+ * largest * 2^-margin / amax; amax below amax_floor counts as the floor; amax 0 or not finite gives
  * `otherwise` (1 for current scaling, the previous scale for delayed); an infinite
  * quotient becomes FLT_MAX, one below 2^-126 (a large margin) 2^-126; power_of_two then masks
  * the mantissa.  spec->divide plays no part here.
@@ -140,7 +155,7 @@ float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise)
 
 /* --- delayed scaling ------------------------------------------------------ */
 
-/* State of one site (TransformerEngine DelayedScaling, recipes R1).  Plain data: it is
+/* State of one site (TransformerEngine's DelayedScaling).  Plain data: it is
  * written to checkpoints, hashed, and may be changed between steps by whoever wants to
  * plant a fault.  Initialise with plumb_scale_state_init.
  */
@@ -212,8 +227,11 @@ typedef struct plumb_copies {
     plumb_quantized *along_columns;           /* contracted over the columns */
     plumb_quantized *along_rows;              /* contracted over the rows */
     plumb_counts *column_counts, *row_counts; /* of each copy; NULL: not wanted */
-    plumb_spectrum *spectrum; /* of the source, once; its error energy is that of the copy
-                                 along columns, of the other where there is none; NULL: not wanted */
+
+    /* Of the source, once; its error energy is that of the copy along columns, of the other
+     * where there is none.  NULL: not wanted.
+     */
+    plumb_spectrum *spectrum;
 } plumb_copies;
 
 /* Quantises a source into up to two copies, tile by tile: a tile is read into the cache once and
@@ -233,7 +251,7 @@ typedef struct plumb_copies {
  * draw: required for stochastic rounding, else ignored.  Element (row, col) uses word
  * i mod 4 of block i / 4 of the draw with i = row * cols + col.  A copy along rows that has codes
  * of its own has i = col * rows + row and the stream PLUMB_STREAM_ALONG_ROWS ^ stream instead, so
- * that the two copies never share bits (recipes N4).
+ * that the two copies never share bits (TransformerEngine once did: its pull request 2487).
  *
  * PLUMB_BAD_FORMAT for other sources, PLUMB_BAD_SHAPE when ld < cols or sizes overflow,
  * PLUMB_BAD_ARGUMENT when state or draw is missing; nothing is written then.

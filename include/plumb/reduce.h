@@ -60,8 +60,8 @@ typedef enum plumb_order {
  * Knuth's TwoSum in fp64, so that each term of `lost` and `missing` is right to 2^-52 of itself,
  * however far the operands lie apart.
  *
- * lost / energy is the noise that rounding added to what went in.  It is 1 when nothing arrives, and
- * more where large partial sums are rounded, which may cost more than any one value is worth.
+ * lost / energy is the noise that rounding added to what went in.  It is 1 when nothing arrives,
+ * and more where large partial sums are rounded, which may cost more than any one value is worth.
  *
  * missing telescopes: in a sum, result + missing is the exact sum of what went in, up to the
  * rounding of `missing` itself.  A positive one says that the sum came out too small.
@@ -71,19 +71,24 @@ typedef enum plumb_order {
  * order of the brackets.
  */
 typedef struct plumb_sum_counts {
-    uint64_t
-        additions; /* N - 1 for each element of a reduction; N + 15 with LANES; one for each
-                           element of an accumulation */
+    /* N - 1 for each element of a reduction, N + 15 with LANES, one for each element of an
+     * accumulation.
+     */
+    uint64_t additions;
+
     uint64_t swamped; /* update not zero, result equal to old: absorbed without trace */
-    uint64_t
-        replaced; /* decay * old not zero, result equal to x: what was there left no trace.
-                           In a tree either side may be the small one; a sum that saturates at
-                           twice the same value is counted as both */
-    uint64_t
-        nonfinite; /* an operand or the result infinite or NaN: counted in `additions` and
-                           here, nowhere else */
-    double
-        energy; /* sum of x^2 of the finite values that went in: shares, elements, updates */
+
+    /* decay * old not zero, result equal to x: what was there left no trace.  In a tree either
+     * side may be the small one; a sum that saturates at twice the same value is counted as both.
+     */
+    uint64_t replaced;
+
+    /* An operand or the result infinite or NaN: counted in `additions` and here, nowhere else. */
+    uint64_t nonfinite;
+
+    /* Sum of x^2 of the finite values that went in: shares, elements, updates. */
+    double energy;
+
     double lost;    /* sum of (exact - rounded)^2: additions, and casts of what went in */
     double missing; /* sum of (exact - rounded), signed */
 } plumb_sum_counts;
@@ -103,10 +108,12 @@ double plumb_dot_f64(const float *x, const float *y, size_t n); /* products exac
 typedef struct plumb_summation {
     plumb_order order; /* not RING */
     bool wide;         /* partial sums in fp64; `cast` is ignored */
-    plumb_cast
-        cast; /* of the elements before they are added, and of every partial sum; none
-                          when the format is fp32.  STOCHASTIC: cast number h of the sum, in the
-                          order of the brackets, draws word `first` of stream + h */
+
+    /* Of the elements before they are added, and of every partial sum; none when the format is
+     * fp32.  STOCHASTIC: cast number h of the sum, in the order of the brackets, draws word
+     * `first` of stream + h.
+     */
+    plumb_cast cast;
 } plumb_summation;
 
 /* *sum = the sum of x[0..n) as stated; n = 0 gives +0 and n = 1 the element, cast.  The values are
@@ -127,13 +134,20 @@ plumb_status plumb_sum_ordered(const plumb_summation *how, const float *x, size_
 
 /* Of what amax rule current makes the shared scale; A is the largest amax of a share. */
 typedef enum plumb_reduce_headroom {
-    PLUMB_REDUCE_HEADROOM_RANKS =
-        0, /* N * A, which no exact partial sum exceeds (rounded ones may: 8
-                                 shares of 1 in E4M3 end past 448) */
-    PLUMB_REDUCE_HEADROOM_SQRT, /* sqrt(N) * A: MS-AMP (recipes R14); shares that point the same way
-                                 still saturate */
-    PLUMB_REDUCE_HEADROOM_NONE, /* A: the least of the ranks' own scales, as FP8-LM (arXiv
-                                 2310.18313) writes it; sums saturate unless shares cancel */
+    /* N * A, which no exact partial sum exceeds (rounded ones may: 8 shares of 1 in E4M3 end
+     * past 448).
+     */
+    PLUMB_REDUCE_HEADROOM_RANKS = 0,
+
+    /* sqrt(N) * A: MS-AMP (github.com/Azure/MS-AMP at 9746ea8, msamp/common/tensor); shares that
+     * point the same way still saturate.
+     */
+    PLUMB_REDUCE_HEADROOM_SQRT,
+
+    /* A: the least of the ranks' own scales, as FP8-LM (arXiv 2310.18313) writes it; sums saturate
+     * unless shares cancel.
+     */
+    PLUMB_REDUCE_HEADROOM_NONE,
 } plumb_reduce_headroom;
 
 enum { PLUMB_MAX_REDUCE_RANKS = 1 << 20 };
@@ -143,9 +157,11 @@ typedef struct plumb_reduction {
     plumb_order order; /* not LANES */
     plumb_reduce_headroom headroom;
     plumb_spec wire; /* any format that plumb_cast_encode takes; one scale for all ranks */
-    uint64_t seed,
-        stream; /* wire.rounding STOCHASTIC: cast number h of an element, in the order
-                              of the brackets, draws word i of stream + h, i the element */
+
+    /* wire.rounding STOCHASTIC: cast number h of an element, in the order of the brackets, draws
+     * word i of stream + h, i the element.
+     */
+    uint64_t seed, stream;
 } plumb_reduction;
 
 /* out[i] = sum over ranks of shares[r][i], in `order`, where what travels is a code: every share

@@ -140,9 +140,12 @@ typedef struct plumb_outcome {
     char *run_dir; /* .../runs/ID/run */
     plumb_end end;
     plumb_failure failure; /* predicate PLUMB_FAILS_NOT when it did not fail */
-    plumb_history
-        history; /* rows up to stop_at; of a run that was stopped, a few rows after
-                              failure.decided, as many as it wrote; do not refresh it */
+
+    /* Rows up to stop_at; of a run that was stopped, a few rows after failure.decided, as many as
+     * it wrote.  Do not refresh it.
+     */
+    plumb_history history;
+
     int64_t first_step, last_step; /* logged; 0 when none */
     int exit_status, signal;       /* -1, 0 when not applicable */
     double seconds;                /* wall time of the run, also when it is reused */

@@ -1,6 +1,6 @@
-/* Block scales in few bits: E8M0 of the MX formats with its four roundings (recipes 1.5), UE4M3
- * under an fp32 scale of NVFP4 (recipes R5).  Powers of two come from the bits of a number, never
- * from a logarithm, which is wrong just below 2^k (recipes 1.4).
+/* Block scales in few bits: E8M0 of the MX formats with its four roundings, UE4M3 under an fp32
+ * scale of NVFP4 (sources in plumb/quant.h).  Powers of two come from the bits of a number, never
+ * from a logarithm, which is wrong just below 2^k.
  */
 #include "quant/scale.h"
 #include "quant/spec.h"

@@ -1,5 +1,5 @@
-/* Scales: TransformerEngine's rules for s (recipes R1, R2), DeepSeek's for d (R6), and the
- * state machine of delayed scaling.
+/* Scales: TransformerEngine's rules for s, DeepSeek's for d, and the state machine of delayed
+ * scaling (sources in plumb/quant.h).
  */
 #include "quant/scale.h"
 

@@ -74,7 +74,7 @@ static void random_amaxes(void)
     check_done("scales of random amaxes");
 }
 
-/* recipes 1.4: below 2^k the fp32 logarithm rounds to k, so floor(log2f(x)) is one too large. */
+/* Below 2^k the fp32 logarithm rounds to k, so floor(log2f(x)) is one too large. */
 static void logarithm_trap(void)
 {
     unsigned wrong = 0;

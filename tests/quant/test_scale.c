@@ -1,5 +1,5 @@
 /* Scale rules at their edges, and delayed scaling as a state machine: every expected value
- * worked by hand from TransformerEngine's formulas (recipes R1, R2).
+ * worked by hand from TransformerEngine's formulas.
  */
 #include "plumb/quant.h"
 
