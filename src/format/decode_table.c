@@ -5,7 +5,8 @@
 #include "plumb/format.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/bits.h"
 
 /* clang-format off */
 /* 2^k for the eight low bits of k. */
@@ -63,14 +64,10 @@ const float *plumb_format_decode_table(plumb_format format)
     return (unsigned)format < PLUMB_FORMAT_COUNT ? tables[format] : NULL;
 }
 
-static float from_bits(uint32_t bits)
+/* The fp32 of these bits, every NaN as the one pattern. */
+static float value_of_bits(uint32_t bits)
 {
-    float x;
-
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        bits = 0x7fc00000u;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return float_of((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits);
 }
 
 static float fp16_value(uint32_t code)
@@ -81,8 +78,8 @@ static float fp16_value(uint32_t code)
     if (magnitude < 0x400) /* steps of 2^-24: exact */
         return sign != 0 ? -0x1p-24f * (float)magnitude : 0x1p-24f * (float)magnitude;
     if (magnitude >= 0x7c00)
-        return from_bits(sign | 0x7f800000u | magnitude << 13);
-    return from_bits(sign | (magnitude + ((127 - 15) << 10)) << 13);
+        return value_of_bits(sign | 0x7f800000u | magnitude << 13);
+    return value_of_bits(sign | (magnitude + ((127 - 15) << 10)) << 13);
 }
 
 float plumb_format_value(plumb_format format, uint32_t code)
@@ -92,12 +89,12 @@ float plumb_format_value(plumb_format format, uint32_t code)
     if (table != NULL)
         return code < 256 ? table[code] : NAN;
     if (format == PLUMB_FP32)
-        return from_bits(code);
+        return value_of_bits(code);
     if (format == PLUMB_TF32)
-        return from_bits(code & 0xffffe000u);
+        return value_of_bits(code & 0xffffe000u);
     if (code > 0xffff)
         return NAN;
     if (format == PLUMB_BF16)
-        return from_bits(code << 16);
+        return value_of_bits(code << 16);
     return format == PLUMB_FP16 ? fp16_value(code) : NAN;
 }

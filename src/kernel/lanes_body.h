@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-enum { LANES = 16 };
-
 /* The tree, and the one NaN. */
 INLINE float join(float lane[LANES])
 {
@@ -22,10 +20,9 @@ INLINE float join(float lane[LANES])
 
 INLINE double join_f64(double lane[LANES])
 {
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return isnan(lane[0]) ? (double)NAN : lane[0];
+    const double sum = join_lanes(lane);
+
+    return isnan(sum) ? (double)NAN : sum;
 }
 
 float ENTRY(plumb_lanes_sum_)(const float *x, size_t n)

@@ -9,7 +9,7 @@
 #include "kernel/decode_body.h"
 #include "plumb/cast.h"
 
-enum { LANES = 16, BLOCK = 1024 /* a multiple of LANES */ };
+enum { BLOCK = 1024 /* a multiple of LANES */ };
 
 typedef struct energy {
     double signal[LANES], error[LANES];
@@ -86,18 +86,10 @@ static void measure(plumb_format format, const float *x, const void *codes, size
         spectrum->exponent[bits_of(x[i]) >> 23 & 0xff]++;
 }
 
-INLINE double join(double lane[LANES])
-{
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0];
-}
-
 INLINE void energy_end(energy *e, plumb_spectrum *spectrum)
 {
-    spectrum->signal += join(e->signal);
-    spectrum->error += join(e->error);
+    spectrum->signal += join_lanes(e->signal);
+    spectrum->error += join_lanes(e->error);
 }
 
 #endif

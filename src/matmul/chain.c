@@ -54,7 +54,7 @@ static inline int64_t aligned(int64_t m, int by)
 
 static inline bool is_finite(float x)
 {
-    return (plumb_bits(x) & 0x7f800000u) != 0x7f800000u;
+    return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
 }
 
 /* Exponent of a finite c, subnormals at that of the least normal fp32, and its significand.  A
@@ -62,7 +62,7 @@ static inline bool is_finite(float x)
  */
 static inline plumb_parts split(float c)
 {
-    const uint32_t bits = plumb_bits(c), fraction = bits & 0x7fffffu;
+    const uint32_t bits = bits_of(c), fraction = bits & 0x7fffffu;
     const int32_t sign = bits >> 31 ? -1 : 1;
     const int field = (int)(bits >> 23 & 0xff);
 
@@ -168,7 +168,7 @@ static bool decided(const plumb_chain *chain, plumb_terms a, plumb_terms b, size
     for (size_t i = 0; i < n; i++)
         see_product(a, b, i, &s);
     if (s.nan || (s.up && s.down))
-        *result = plumb_from_bits(chain->nan);
+        *result = float_of(chain->nan);
     else
         *result = s.up ? INFINITY : -INFINITY;
     return s.nan || s.up || s.down;
@@ -188,7 +188,7 @@ static float add(const plumb_chain *chain, float c, float sum)
 {
     if (c != c || sum != sum || (c == INFINITY && sum == -INFINITY) ||
         (c == -INFINITY && sum == INFINITY))
-        return plumb_from_bits(chain->nan);
+        return float_of(chain->nan);
     if (chain->result.format == PLUMB_FP32 || !is_finite(c) || !is_finite(sum))
         return c + sum;
 

@@ -177,7 +177,7 @@ static void deal_workspace(job *j)
 /* Exponent of a power of two. */
 static int exponent_of(float power)
 {
-    const uint32_t bits = plumb_bits(power);
+    const uint32_t bits = bits_of(power);
 
     return bits < 0x800000u ? __builtin_ctz(bits) - 149 : (int)(bits >> 23) - 127;
 }
@@ -399,7 +399,7 @@ static plumb_terms terms_of(const side *s, size_t row, size_t slot)
 /* Significand of a ue4m3 value in eighths, and its exponent; subnormals have that of 2^-6. */
 static plumb_parts ue4m3_parts(float d)
 {
-    const int field = (int)(plumb_bits(d) >> 23) - 127;
+    const int field = (int)(bits_of(d) >> 23) - 127;
     const int e = field > -6 ? field : -6;
 
     return (plumb_parts){(int32_t)ldexpf(d, 3 - e), e};
@@ -421,7 +421,7 @@ static float sum_chunks(const job *j, const place *at, float c)
             int32_t sum = 0;
 
             if (da != da || db != db)
-                return plumb_from_bits(j->nan);
+                return float_of(j->nan);
             for (size_t i = q; i < q + CHUNK; i++)
                 sum += a[i] * b[i];
             const plumb_parts sa = ue4m3_parts(da), sb = ue4m3_parts(db);
@@ -451,7 +451,7 @@ static float partial_sum(const job *j, const place *at, float c)
     if (j->of->scaling.chunks && j->method == UNIT) {
         if ((j->a->special[at->i] && has_nan(j->a, at->row, at)) ||
             (j->b->special[at->j] && has_nan(j->b, at->col, at)))
-            return plumb_from_bits(j->nan);
+            return float_of(j->nan);
         return sum_chunks(j, at, c);
     }
     if (j->method == UNIT)
@@ -530,7 +530,7 @@ static float finish(const job *j, size_t i, size_t k, float old)
         x = old + x;
     if (j->result.format == PLUMB_FP16)
         x = plumb_round_fp16(x);
-    return x != x ? plumb_from_bits(j->nan) : x;
+    return x != x ? float_of(j->nan) : x;
 }
 
 static void multiply_tile(const job *j, const plumb_tile *tile)

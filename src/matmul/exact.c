@@ -23,7 +23,7 @@ plumb_whole plumb_whole_from(bool negative, uint64_t high, uint64_t low, int e)
 
 void plumb_whole_scale(plumb_whole *x, float d)
 {
-    const uint32_t bits = plumb_bits(d), fraction = bits & 0x7fffffu;
+    const uint32_t bits = bits_of(d), fraction = bits & 0x7fffffu;
     const int field = (int)(bits >> 23 & 0xff);
     uint32_t m = field == 0 ? fraction : fraction | 0x800000u;
     uint64_t carry = 0;
@@ -101,7 +101,7 @@ static void negate(plumb_exact *sum)
 float plumb_exact_round(plumb_exact *sum, const plumb_result *to)
 {
     if (sum->nan || (sum->up && sum->down))
-        return plumb_from_bits(0x7fc00000u);
+        return float_of(0x7fc00000u);
     if (sum->up || sum->down)
         return sum->up ? INFINITY : -INFINITY;
     propagate(sum);

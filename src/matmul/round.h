@@ -9,7 +9,8 @@
 #include "plumb/format.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/bits.h"
 
 typedef struct plumb_result {
     plumb_format format; /* PLUMB_FP32 or PLUMB_FP16 */
@@ -19,22 +20,6 @@ typedef struct plumb_result {
 
 static const plumb_result plumb_to_fp32 = {PLUMB_FP32, 23, true};
 static const plumb_result plumb_to_fp16 = {PLUMB_FP16, 10, true};
-
-static inline uint32_t plumb_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float plumb_from_bits(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static inline int plumb_emin(plumb_format output)
 {
@@ -75,14 +60,14 @@ static inline float plumb_round(bool negative, uint64_t m, int e, bool tail,
     else if (to->format == PLUMB_FP16)
         x = ldexpf((float)kept, last);
     else
-        x = plumb_from_bits((uint32_t)(code << (23 - to->fraction_bits)));
+        x = float_of((uint32_t)(code << (23 - to->fraction_bits)));
     return negative ? -x : x;
 }
 
 /* x to the nearest fp16, ties to even; zeros, infinities and NaN stay. */
 static inline float plumb_round_fp16(float x)
 {
-    const uint32_t bits = plumb_bits(x), fraction = bits & 0x7fffffu;
+    const uint32_t bits = bits_of(x), fraction = bits & 0x7fffffu;
     const int field = (int)(bits >> 23 & 0xff);
 
     if ((bits & 0x7fffffffu) == 0 || field == 255)

@@ -282,7 +282,7 @@ plumb_status plumb_unit_dot(const plumb_unit *unit, plumb_format output,
 
         sum = plumb_chain_run(&chain, ta, tb, chain.group, sum);
     }
-    *d = sum != sum ? plumb_from_bits(chain.nan) : sum;
+    *d = sum != sum ? float_of(chain.nan) : sum;
     plumb_mode_leave(before);
     return PLUMB_OK;
 }

@@ -2,8 +2,6 @@
 #include "kernel/body.h"
 #include "model/rows.h"
 
-enum { LANES = 16 };
-
 /* Which of two NaNs an operation hands on is the compiler's choice.  What reaches a gradient
  * without a product in between has only the one.
  */

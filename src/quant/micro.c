@@ -5,20 +5,13 @@
 #include "quant/scale.h"
 #include "quant/spec.h"
 
+#include "base/bits.h"
+
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { FRACTION_BITS = 23, FRACTION = 0x007fffff, HALF = 0x00400000 };
 enum { E8M0_LARGEST = 254, E8M0_NAN = 255 };
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 /* The code of the least power of two that is not below v, of 0 to FLT_MAX / 6; what is at most
  * 2^-127, half of the fp32 subnormals, has code 0.

@@ -5,9 +5,10 @@
  */
 #include "quant/patch.h"
 
+#include "base/bits.h"
+
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { TURNED = 16 /* columns in the buffer at once */ };
 
@@ -33,11 +34,7 @@ static const uint16_t *halves_at(const plumb_source *s, size_t row, size_t col)
 
 static float value_of_bf16(uint16_t code)
 {
-    const uint32_t bits = (uint32_t)code << 16;
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return float_of((uint32_t)code << 16);
 }
 
 float plumb_source_amax(const plumb_source *source, size_t row, size_t col, size_t n)

@@ -3,27 +3,13 @@
  */
 #include "quant/scale.h"
 
+#include "base/bits.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum { FRACTION = 0x007fffff };
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* 448 * 2^-margin, exactly. */
 static float largest_scaled(const plumb_spec *spec)

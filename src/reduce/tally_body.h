@@ -5,8 +5,6 @@
 #include "kernel/body.h"
 #include "reduce/tally.h"
 
-enum { LANES = 16 };
-
 typedef struct lanes {
     double energy[LANES], lost[LANES], missing[LANES];
     uint64_t swamped[LANES], replaced[LANES], nonfinite[LANES];
@@ -42,14 +40,6 @@ INLINE void leaves_of_16(const float *x, const float *value, lanes *sum)
     }
 }
 
-INLINE double joined(double lane[LANES])
-{
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0];
-}
-
 INLINE uint64_t total(const uint64_t lane[LANES])
 {
     uint64_t sum = 0;
@@ -65,9 +55,9 @@ INLINE void add_lanes(lanes *of, bool energy, plumb_sum_counts *sums)
     sums->replaced += total(of->replaced);
     sums->nonfinite += total(of->nonfinite);
     if (energy)
-        sums->energy += joined(of->energy);
-    sums->lost += joined(of->lost);
-    sums->missing += joined(of->missing);
+        sums->energy += join_lanes(of->energy);
+    sums->lost += join_lanes(of->lost);
+    sums->missing += join_lanes(of->missing);
 }
 
 void ENTRY(plumb_tally_additions_)(float decay, const float *old, const float *x,

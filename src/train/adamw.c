@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "plumb/reduce.h"
 
 enum { PIECE = 512 };
@@ -48,10 +49,7 @@ static void moments(const trainer *t, const plumb_parameter *p, const adam *a)
 /* Bits of |x|: ordered like the values, NaN above all. */
 static uint32_t magnitude(float x)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffffu;
+    return bits_of(x) & 0x7fffffffu;
 }
 
 /* Returns the bits of the largest |update|. */
