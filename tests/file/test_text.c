@@ -6,15 +6,8 @@
 #include <fenv.h>
 #include <math.h>
 
+#include "bits.h"
 #include "check.h"
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 static void reading(void)
 {
@@ -55,8 +48,8 @@ static void reading(void)
         bool exact = !table[i].exact;
 
         CHECK(plumb_text_to_float(table[i].text, &x, &exact), "%s: refused", table[i].text);
-        CHECK(bits_of(x) == table[i].bits && exact == table[i].exact, "%s: %08x, %s",
-              table[i].text, bits_of(x), exact ? "exact" : "not exact");
+        CHECK(bits_from(x) == table[i].bits && exact == table[i].exact, "%s: %08x, %s",
+              table[i].text, bits_from(x), exact ? "exact" : "not exact");
     }
     check_done("fp32 from text");
 }
@@ -95,7 +88,7 @@ static void rounding_mode(void)
 
         fesetround(FE_TONEAREST);
         CHECK(after == modes[i], "mode %d became %d", modes[i], after);
-        CHECK(bits_of(x) == 0x3dcccccd && !exact, "%08x", bits_of(x));
+        CHECK(bits_from(x) == 0x3dcccccd && !exact, "%08x", bits_from(x));
     }
     check_done("the caller's rounding mode plays no part and stays");
 }
@@ -139,8 +132,8 @@ static void writing(void)
         memcpy(&x, &bits, sizeof x);
         plumb_text_from_float(x, text);
         plumb_text_to_float(text, &back, &exact);
-        CHECK(bits_of(back) == bits, "%08x came back from '%s' as %08x", bits, text,
-              bits_of(back));
+        CHECK(bits_from(back) == bits, "%08x came back from '%s' as %08x", bits, text,
+              bits_from(back));
     }
     check_done("fp32 to text and back");
 }

@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "bits.h"
 #include "check.h"
 
 /* What the specifications say of a format, typed from them and not from the table. */
@@ -73,17 +74,9 @@ static float wanted(plumb_format format, uint32_t code)
     return (code & sign) != 0 ? -value : value;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static bool same(float got, float want)
 {
-    return bits_of(got) == (isnan(want) ? 0x7fc00000u : bits_of(want));
+    return bits_from(got) == (isnan(want) ? 0x7fc00000u : bits_from(want));
 }
 
 /* tf32 is stored as an fp32 whose 13 low bits are zero. */

@@ -4,6 +4,7 @@
 #ifndef CAST_KIT_H
 #define CAST_KIT_H
 
+#include "bits.h"
 #include "kernel/cast.h"
 
 #include <math.h>
@@ -12,22 +13,6 @@
 static inline bool can_run(unsigned needs)
 {
     return (needs & ~plumb_cpu_flags()) == 0;
-}
-
-static inline float float_from(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline uint32_t bits_from(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
 }
 
 static inline void encode(const plumb_encode_kernel *k, const plumb_cast *how,

@@ -1,7 +1,9 @@
 /* Lane sums against the stated order, one addition at a time. */
+#include "bits.h"
 #include "check.h"
 #include "kernel/lanes.h"
-#include "kernel/number_line.h"
+
+#include <math.h>
 
 enum { MOST = 1100 };
 

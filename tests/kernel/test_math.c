@@ -4,10 +4,12 @@
  * through fp32 in prime strides and visits the ends of ranges; with "all" it takes
  * every float and prints the worst.
  */
+#include "bits.h"
 #include "check.h"
 #include "kernel/math.h"
-#include "kernel/number_line.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { CHUNK = 4096 + 7, FUNCTIONS = 4 };

@@ -1,10 +1,12 @@
 /* The double reference of test_math.c is the C library's; here MPFR judges instead, on
  * random arguments and where results cross a power of two or an argument is hard to reduce.
  */
+#include "bits.h"
 #include "check.h"
-#include "kernel/number_line.h"
 #include "plumb/math.h"
 
+#include <float.h>
+#include <math.h>
 #include <mpfr.h>
 
 typedef int mpfr_function(mpfr_t y, const mpfr_t x, mpfr_rnd_t round);

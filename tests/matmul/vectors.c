@@ -1,6 +1,7 @@
 /* Reads and runs vectors of matrix units: see vectors.h. */
 #include "vectors.h"
 
+#include "bits.h"
 #include "check.h"
 
 #include <stdlib.h>
@@ -128,14 +129,6 @@ void vectors_free(vectors *v)
     *v = (vectors){NULL, 0};
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 uint32_t vector_dot(const vector *v, const plumb_unit *unit)
 {
     plumb_error why;
@@ -144,7 +137,7 @@ uint32_t vector_dot(const vector *v, const plumb_unit *unit)
     if (plumb_unit_dot(unit, v->output, v->format, v->a, v->format_b, v->b, v->k, v->c, &d,
                        &why) != PLUMB_OK)
         printf("# %s\n", why.message);
-    return bits_of(d);
+    return bits_from(d);
 }
 
 uint32_t vector_matmul(const vector *v, void *workspace)
@@ -163,7 +156,7 @@ uint32_t vector_matmul(const vector *v, void *workspace)
     if (plumb_matmul(&how, &left, &right, &c, 1, true, (plumb_tile){0}, workspace, &why) !=
         PLUMB_OK)
         printf("# %s\n", why.message);
-    return bits_of(c);
+    return bits_from(c);
 }
 
 size_t vectors_missed(const vectors *v, plumb_sum_kind kind, const plumb_unit *unit)

@@ -4,23 +4,8 @@
 #include "oracle.h"
 #include "quant/scale.h"
 
+#include "bits.h"
 #include "check.h"
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static const plumb_mx_rounding roundings[] = {PLUMB_MX_FLOOR, PLUMB_MX_CEIL, PLUMB_MX_EVEN,
                                               PLUMB_MX_RCEIL};
@@ -43,10 +28,10 @@ static void boundaries(void)
 {
     for (int e = -149; e <= 127; e++) {
         for (int step = -64; step <= 64; step++) {
-            const int64_t bits = (int64_t)bits_of((float)ldexp(1, e)) + step;
+            const int64_t bits = (int64_t)bits_from((float)ldexp(1, e)) + step;
 
             if (bits >= 0)
-                check_amax(float_of((uint32_t)bits));
+                check_amax(float_from((uint32_t)bits));
         }
     }
     for (size_t f = 0; f < ORACLE_FORMATS; f++) {
@@ -54,7 +39,7 @@ static void boundaries(void)
             const float top = (float)ldexp((double)oracle_formats[f].largest, e);
 
             for (int step = -16; step <= 16; step++)
-                check_amax(float_of((uint32_t)((int64_t)bits_of(top) + step)));
+                check_amax(float_from((uint32_t)((int64_t)bits_from(top) + step)));
         }
     }
     check_done("scales around every boundary");
@@ -69,7 +54,7 @@ static void random_amaxes(void)
         const uint32_t bits = (uint32_t)(state >> 33);
 
         if (bits < 0x7f800000u)
-            check_amax(float_of(bits));
+            check_amax(float_from(bits));
     }
     check_done("scales of random amaxes");
 }
@@ -81,7 +66,7 @@ static void logarithm_trap(void)
 
     for (int k = 3; k <= 110; k++) {
         for (uint32_t below = 1; below <= 40; below++) {
-            const float x = float_of(bits_of((float)ldexp(1, k)) - below);
+            const float x = float_from(bits_from((float)ldexp(1, k)) - below);
             const int code = plumb_mx_scale(PLUMB_MX_FLOOR, PLUMB_E4M3, x);
 
             if ((int)floorf(log2f(x)) == k)
@@ -165,10 +150,10 @@ static void multipliers(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const plumb_block_scale s = plumb_block_scale_mx(&spec, cases[i].amax);
 
-        CHECK(bits_of(s.factor) == cases[i].factor && bits_of(s.d) == cases[i].d &&
+        CHECK(bits_from(s.factor) == cases[i].factor && bits_from(s.d) == cases[i].d &&
                   !s.divide,
-              "amax %a: factor %08x, d %08x", (double)cases[i].amax, bits_of(s.factor),
-              bits_of(s.d));
+              "amax %a: factor %08x, d %08x", (double)cases[i].amax, bits_from(s.factor),
+              bits_from(s.d));
     }
     check_done("multipliers");
 }
@@ -272,9 +257,9 @@ static void one_nan(void)
 
             CHECK(plumb_dequantize(&q, back, NULL) == PLUMB_OK, "dequantize");
             for (size_t k = 0; k < 4; k++)
-                CHECK(!isnan(back[k]) || bits_of(back[k]) == 0x7fc00000,
+                CHECK(!isnan(back[k]) || bits_from(back[k]) == 0x7fc00000,
                       "code %02x times %g is NaN %08x", codes[k], (double)wild[i],
-                      bits_of(back[k]));
+                      bits_from(back[k]));
         }
     }
     check_done("one NaN");
