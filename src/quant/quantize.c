@@ -27,7 +27,7 @@ static bool turns(const plumb_spec *spec)
 }
 
 plumb_status plumb_quantized_need(const plumb_spec *spec, size_t rows, size_t cols,
-                                  bool along_rows, size_t *code_total, size_t *scale_count,
+                                  bool along_rows, size_t *code_bytes, size_t *scale_count,
                                   plumb_error *why)
 {
     const plumb_status status = plumb_spec_check(spec, why);
@@ -44,7 +44,7 @@ plumb_status plumb_quantized_need(const plumb_spec *spec, size_t rows, size_t co
                               !plumb_mul_size(scales, sizeof(float), &scale_bytes))))
         return plumb_fail(why, PLUMB_BAD_SHAPE,
                           "a matrix of %zu x %zu does not fit in memory", rows, cols);
-    *code_total = bytes;
+    *code_bytes = bytes;
     *scale_count = scales;
     return PLUMB_OK;
 }
@@ -81,13 +81,13 @@ static plumb_status check_copy(const plumb_spec *spec, const plumb_source *sourc
                                const plumb_quantized *copy, bool along_rows,
                                plumb_error *why)
 {
-    size_t code_total, scale_count;
+    size_t code_bytes, scale_count;
     const plumb_status status = plumb_quantized_need(
-        spec, source->rows, source->cols, along_rows, &code_total, &scale_count, why);
+        spec, source->rows, source->cols, along_rows, &code_bytes, &scale_count, why);
 
     if (status != PLUMB_OK || copy == NULL)
         return status;
-    if ((code_total > 0 && copy->codes == NULL) || (scale_count > 0 && copy->d == NULL))
+    if ((code_bytes > 0 && copy->codes == NULL) || (scale_count > 0 && copy->d == NULL))
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "a copy of %zu x %zu without memory for its codes or scales",
                           source->rows, source->cols);
@@ -143,6 +143,29 @@ static float tensor_scale(const plumb_spec *spec, const plumb_source *source)
 
 /* --- copies ------------------------------------------------------------------------------------ */
 
+/* What the copies of one reading have in common. */
+typedef struct reading {
+    const plumb_spec *spec;     /* in normal form */
+    const plumb_source *source; /* as it was given */
+    plumb_source walked;        /* and as it is walked over */
+    const plumb_draw *draw;
+    plumb_block_scale fixed;
+    float tensor_scale;
+} reading;
+
+/* One scale and no gaps: a single row, whose amax and casts are two calls. */
+static plumb_source as_one_row(const plumb_spec *spec, const plumb_source *source)
+{
+    plumb_source row = *source;
+
+    if ((has_scales(spec) && spec->grain != PLUMB_GRAIN_TENSOR) ||
+        source->ld != source->cols)
+        return row;
+    row.cols = row.ld = source->rows * source->cols;
+    row.rows = 1;
+    return row;
+}
+
 static plumb_cast cast_of(const plumb_spec *spec, const plumb_draw *draw, bool turned)
 {
     plumb_cast how = {.format = spec->format,
@@ -158,42 +181,29 @@ static plumb_cast cast_of(const plumb_spec *spec, const plumb_draw *draw, bool t
 }
 
 /* Fills the fields of *out, whose codes and d are the caller's, and a copy that writes them. */
-static plumb_copy begin_copy(const plumb_spec *spec, const plumb_source *source,
-                             const plumb_draw *draw, bool along_rows, float of_tensor,
-                             plumb_quantized *out)
+static plumb_copy begin_copy(const reading *of, bool along_rows, plumb_quantized *out)
 {
-    plumb_copy copy = {
-        .spec = spec,
-        .source = source,
-        .turned = along_rows && turns(spec),
-        .blocks = plumb_blocks_of(spec->grain, along_rows, source->rows, source->cols),
-        .tensor_scale = of_tensor};
+    const bool turned = along_rows && turns(of->spec);
 
-    out->format = spec->format;
-    out->grain = spec->grain;
-    out->along_rows = along_rows;
-    out->rows = source->rows;
-    out->cols = out->ld = source->cols;
-    out->d_tensor = 1 / of_tensor;
-    if (!has_scales(spec))
-        out->d = NULL;
-    copy.how = cast_of(spec, draw, copy.turned);
-    copy.codes = out->codes;
-    copy.d = out->d;
-    return copy;
-}
-
-/* One scale and no gaps: a single row, whose amax and casts are two calls. */
-static plumb_source as_one_row(const plumb_spec *spec, const plumb_source *source)
-{
-    plumb_source row = *source;
-
-    if ((has_scales(spec) && spec->grain != PLUMB_GRAIN_TENSOR) ||
-        source->ld != source->cols)
-        return row;
-    row.cols = row.ld = source->rows * source->cols;
-    row.rows = 1;
-    return row;
+    *out = (plumb_quantized){.format = of->spec->format,
+                             .grain = of->spec->grain,
+                             .along_rows = along_rows,
+                             .rows = of->source->rows,
+                             .cols = of->source->cols,
+                             .ld = of->source->cols,
+                             .codes = out->codes,
+                             .d = has_scales(of->spec) ? out->d : NULL,
+                             .d_tensor = 1 / of->tensor_scale};
+    return (plumb_copy){.spec = of->spec,
+                        .source = &of->walked,
+                        .blocks = plumb_blocks_of(of->spec->grain, along_rows,
+                                                  of->walked.rows, of->walked.cols),
+                        .turned = turned,
+                        .how = cast_of(of->spec, of->draw, turned),
+                        .fixed = of->fixed,
+                        .tensor_scale = of->tensor_scale,
+                        .codes = out->codes,
+                        .d = out->d};
 }
 
 static void quantize_patches(plumb_copy *copies, size_t count, const plumb_source *source)
@@ -247,44 +257,57 @@ static void raise_pending(plumb_scale_state *state, float amax)
         state->pending = amax;
 }
 
+/* Writes the copies that are asked for and says what was counted for each.  The amax of the
+ * source is returned: that of a cast, or 0 if there is no copy.
+ */
+static float make_copies(const reading *of, const plumb_copies *asked)
+{
+    plumb_quantized *const out[2] = {asked->along_columns, asked->along_rows};
+    plumb_counts *const counts[2] = {asked->column_counts, asked->row_counts};
+    const bool same = !turns(of->spec) && out[0] != NULL && out[1] != NULL;
+    plumb_copy made[2];
+    size_t count = 0;
+
+    for (int axis = 0; axis < (same ? 1 : 2); axis++) {
+        if (out[axis] != NULL)
+            made[count++] = begin_copy(of, axis == 1, out[axis]);
+    }
+    if (count == 0)
+        return 0;
+    made[0].spectrum = asked->spectrum;
+    quantize_patches(made, count, &of->walked);
+    if (same)
+        repeat(out[0], out[1]);
+    for (int axis = 0; axis < 2; axis++) {
+        const plumb_copy *copy = &made[axis == 1 && count == 2 ? 1 : 0];
+
+        if (out[axis] != NULL && counts[axis] != NULL)
+            plumb_counts_add(counts[axis], &copy->counts);
+    }
+    return made[0].counts.amax;
+}
+
 plumb_status plumb_quantize_copies(const plumb_spec *spec, const plumb_source *source,
                                    const plumb_draw *draw, plumb_scale_state *state,
                                    bool update, const plumb_copies *copies,
                                    plumb_error *why)
 {
     const plumb_status status = check(spec, source, draw, state, update, copies, why);
-    plumb_quantized *const out[2] = {copies->along_columns, copies->along_rows};
-    plumb_counts *const counts[2] = {copies->column_counts, copies->row_counts};
-    plumb_copy made[2];
-    size_t count = 0;
 
     if (status != PLUMB_OK)
         return status;
-    const plumb_spec usual = plumb_spec_normal(spec);
-    const plumb_source shaped = as_one_row(&usual, source);
-    const float of_tensor = tensor_scale(&usual, source);
-    const bool same = !turns(&usual) && out[0] != NULL && out[1] != NULL;
+    const plumb_spec normal = plumb_spec_normal(spec);
+    const reading of = {.spec = &normal,
+                        .source = source,
+                        .walked = as_one_row(&normal, source),
+                        .draw = draw,
+                        .fixed = plumb_block_scale_fixed(fixed_scale(&normal, state)),
+                        .tensor_scale = tensor_scale(&normal, source)};
+    const float amax = make_copies(&of, copies);
+    const bool any = copies->along_columns != NULL || copies->along_rows != NULL;
 
-    for (int i = 0; i < 2; i++) {
-        if (out[i] == NULL || (i == 1 && same))
-            continue;
-        made[count] = begin_copy(&usual, &shaped, draw, i == 1, of_tensor, out[i]);
-        made[count].fixed = plumb_block_scale_fixed(fixed_scale(&usual, state));
-        made[count].spectrum = count == 0 ? copies->spectrum : NULL;
-        out[i]->rows = source->rows;
-        out[i]->cols = out[i]->ld = source->cols;
-        count++;
-    }
-    quantize_patches(made, count, &shaped);
-    if (same)
-        repeat(out[0], out[1]);
-    if (count > 0 && usual.rule == PLUMB_SCALE_DELAYED && update)
-        raise_pending(state, made[0].counts.amax);
-    for (int i = 0, k = 0; i < 2; i++) {
-        if (out[i] != NULL && counts[i] != NULL)
-            plumb_counts_add(counts[i], &made[k].counts);
-        k += out[i] != NULL && !same;
-    }
+    if (any && normal.rule == PLUMB_SCALE_DELAYED && update)
+        raise_pending(state, amax);
     return PLUMB_OK;
 }
 
