@@ -63,6 +63,11 @@ plumb_status plumb_fail(plumb_error *why, plumb_status status, const char *forma
  */
 void plumb_print(char *text, size_t size, const char *format, ...) PLUMB_PRINTF(3, 4);
 
+/* The same behind what text holds already, which ends with 0 within size; no argument may point
+ * into text.
+ */
+void plumb_append(char *text, size_t size, const char *format, ...) PLUMB_PRINTF(3, 4);
+
 /* "ok", "bad argument", ...: for messages.  Never NULL. */
 const char *plumb_status_name(plumb_status status);
 

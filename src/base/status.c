@@ -2,6 +2,7 @@
 #include "plumb/base.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 /* The only thing of stdio that libplumb uses: it formats into memory.  Declared by hand (C11
  * 7.1.4), so that no file above the first line of src/ORDER includes stdio.h.
@@ -14,6 +15,16 @@ void plumb_print(char *text, size_t size, const char *format, ...)
 
     va_start(arguments, format);
     vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+}
+
+void plumb_append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
     va_end(arguments);
 }
 

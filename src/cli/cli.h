@@ -90,6 +90,11 @@ void cli_print_help(FILE *out, const cli_verb *verb);
 /* Text from outside made harmless: nothing that a trainer prints may move the cursor. */
 void cli_print_clean(FILE *out, const char *text);
 
+/* Prints json on standard output and forgets it.  NULL, which is what json_pack makes of text
+ * that is no UTF-8, is complained about.  An exit code; cli_finish sees a failed write.
+ */
+int cli_print_json(json_t *json);
+
 /* "plumb: SENTENCE" on standard error; returns CLI_USAGE. */
 int cli_complain(const char *format, ...) PLUMB_PRINTF(1, 2);
 

@@ -115,12 +115,12 @@ static void print_borders(const format_facts *facts)
 static void print_binades(const format_facts *facts)
 {
     const plumb_format_info *info = facts->info;
-    char all[400] = "", cell[24];
+    char all[400] = "", cell[24] = "";
 
     for (int e = facts->lowest; e <= info->emax; e++) {
         plumb_print(cell, sizeof cell, " %llu",
                     (unsigned long long)format_binade(facts, e));
-        plumb_print(all + strlen(all), sizeof all - strlen(all), "%s", cell);
+        plumb_append(all, sizeof all, "%s", cell);
     }
     if (strlen(all) <= 65) {
         printf("codes/binade   %s\n                2^%-*d2^%d\n", all,
@@ -229,15 +229,6 @@ static json_t *codes_json(const format_facts *facts)
     return list;
 }
 
-static int print_json(json_t *json)
-{
-    json_dumpf(json, stdout,
-               JSON_INDENT(1) | JSON_ENSURE_ASCII); /* cli_finish sees failure */
-    putchar('\n');
-    json_decref(json);
-    return CLI_HEALTHY;
-}
-
 static int show_json(const format_facts *facts, const values *asked, const cli_words *words)
 {
     json_t *json = format_json(facts);
@@ -248,7 +239,7 @@ static int show_json(const format_facts *facts, const values *asked, const cli_w
         json_decref(json);
         return CLI_USAGE;
     }
-    return print_json(json);
+    return cli_print_json(json);
 }
 
 static int show_all(const values *asked)
@@ -266,7 +257,7 @@ static int show_all(const values *asked)
 
         json_array_append_new(list, format_json(&facts));
     }
-    return print_json(list);
+    return cli_print_json(list);
 }
 
 /* --- the verb ------------------------------------------------------------------------ */

@@ -6,7 +6,6 @@
 #include "cli/format.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "file/text.h"
 #include "plumb/file.h"
@@ -152,12 +151,8 @@ static void counted_as(const plumb_counts *counts, char *text, size_t size)
 
     text[0] = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (words[i].count > 0) {
-            const size_t used = strlen(text);
-
-            plumb_print(text + used, size - used, "%s%s", used > 0 ? ", " : "",
-                        words[i].word);
-        }
+        if (words[i].count > 0)
+            plumb_append(text, size, "%s%s", text[0] != 0 ? ", " : "", words[i].word);
 }
 
 /* (value - x) / x, and whether it means anything. */

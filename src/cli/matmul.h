@@ -76,7 +76,4 @@ int matmul_print_json(const matmul_problem *problem);
 /* Every accumulator with its parameters and what it rests on. */
 int matmul_print_units(bool json);
 
-/* Prints json and forgets it; NULL is what became of text that is no UTF-8. */
-int matmul_dump(json_t *json);
-
 #endif

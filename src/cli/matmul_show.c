@@ -237,17 +237,6 @@ int matmul_print(const matmul_problem *problem)
 
 /* --- JSON ---------------------------------------------------------------------------- */
 
-int matmul_dump(json_t *json)
-{
-    if (json == NULL)
-        return cli_complain("a name that is not UTF-8 cannot be printed as JSON");
-    json_dumpf(json, stdout,
-               JSON_INDENT(1) | JSON_ENSURE_ASCII); /* cli_finish sees failure */
-    putchar('\n');
-    json_decref(json);
-    return CLI_HEALTHY;
-}
-
 static json_t *side_json(const matmul_side *side)
 {
     char spec[PLUMB_SPEC_TEXT];
@@ -295,7 +284,7 @@ int matmul_print_json(const matmul_problem *problem)
 
     for (size_t i = 0; i < problem->count; i++)
         json_array_append_new(results, result_json(problem, &problem->results[i]));
-    return matmul_dump(json_pack(
+    return cli_print_json(json_pack(
         "{s:o, s:o, s:s, s:I, s:I, s:I, s:s?, s:o}", "a", side_json(&problem->a), "b",
         side_json(&problem->b), "layout", problem->layout->name, "m",
         (json_int_t)problem->m, "n", (json_int_t)problem->n, "k", (json_int_t)problem->k,

@@ -1,18 +1,13 @@
 /* `plumb matmul --list`: every accumulator, its parameters and what they rest on. */
 #include "cli/matmul.h"
 
-#include <string.h>
-
 static void list_formats(uint32_t set, char *text, size_t size)
 {
     text[0] = 0;
     for (unsigned i = 0; i < PLUMB_FORMAT_COUNT; i++)
-        if ((set >> i & 1) != 0) {
-            const size_t used = strlen(text);
-
-            plumb_print(text + used, size - used, "%s%s", used > 0 ? " " : "",
-                        plumb_format_get((plumb_format)i)->name);
-        }
+        if ((set >> i & 1) != 0)
+            plumb_append(text, size, "%s%s", text[0] != 0 ? " " : "",
+                         plumb_format_get((plumb_format)i)->name);
 }
 
 /* Products of one fused addition; wider operands come in smaller groups. */
@@ -73,7 +68,7 @@ int matmul_print_units(bool json)
             print_unit(unit);
     }
     if (json)
-        return matmul_dump(list);
+        return cli_print_json(list);
     printf("\nterms: products in one fused addition; kept: fraction bits of each of them; "
            "result: of the sum\nWith +promote128 behind the name (a fresh sum every 128 of "
            "K), +fp16 (fp16 results), or both.\n\n"

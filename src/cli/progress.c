@@ -83,10 +83,9 @@ static void show_running(cli_progress *progress, const plumb_progress *news)
     plumb_print(line, sizeof line, "  %.60s  step %lld", news->label,
                 (long long)news->step);
     if (news->steps > 0)
-        plumb_print(line + strlen(line), sizeof line - strlen(line), " of %lld",
-                    (long long)news->steps);
-    plumb_print(line + strlen(line), sizeof line - strlen(line), "  %s%s%s%s", took,
-                left[0] != 0 ? ", about " : "", left, left[0] != 0 ? " left" : "");
+        plumb_append(line, sizeof line, " of %lld", (long long)news->steps);
+    plumb_append(line, sizeof line, "  %s%s%s%s", took, left[0] != 0 ? ", about " : "",
+                 left, left[0] != 0 ? " left" : "");
     if ((size_t)progress->width < sizeof line)
         line[progress->width - 1] = 0;
     cli_progress_clear(progress);

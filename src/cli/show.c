@@ -1,4 +1,4 @@
-/* A verdict on the screen and in report.html, and its exit code. */
+/* JSON on the screen; a verdict on the screen and in report.html, and its exit code. */
 #include "cli/cli.h"
 
 #include "plumb/report.h"
@@ -13,11 +13,20 @@ static int exit_code(const json_t *verdict)
     return (int)json_integer_value(code);
 }
 
-static bool print_json(const json_t *verdict)
+static bool print_json(const json_t *json)
 {
-    const bool good = json_dumpf(verdict, stdout, JSON_INDENT(1) | JSON_ENSURE_ASCII) == 0;
+    const bool good = json_dumpf(json, stdout, JSON_INDENT(1) | JSON_ENSURE_ASCII) == 0;
 
     return fputc('\n', stdout) != EOF && good;
+}
+
+int cli_print_json(json_t *json)
+{
+    if (json == NULL)
+        return cli_complain("a name that is not UTF-8 cannot be printed as JSON");
+    print_json(json);
+    json_decref(json);
+    return CLI_HEALTHY;
 }
 
 int cli_show_verdict(const char *study, const json_t *verdict, bool json, bool html)

@@ -151,15 +151,11 @@ const char *plumb_evidence_name(plumb_evidence evidence)
 /* Names of the formats in the mask: "e4m3, e5m2". */
 static void list_formats(uint32_t mask, char *text, size_t size)
 {
-    char before[128] = "";
-
     *text = 0;
     for (int i = 0; i < PLUMB_FORMAT_COUNT; i++) {
-        if ((mask >> i & 1) == 0)
-            continue;
-        plumb_print(text, size, "%s%s%s", before, *before ? ", " : "",
-                    plumb_format_get((plumb_format)i)->name);
-        plumb_print(before, sizeof before, "%s", text);
+        if ((mask >> i & 1) != 0)
+            plumb_append(text, size, "%s%s", *text != 0 ? ", " : "",
+                         plumb_format_get((plumb_format)i)->name);
     }
 }
 

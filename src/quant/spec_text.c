@@ -296,12 +296,9 @@ plumb_status plumb_spec_parse(const char *text, const plumb_spec *base, plumb_sp
 static void append(char text[PLUMB_SPEC_TEXT], attribute kind, int value,
                    const char *number)
 {
-    const size_t used = strlen(text);
-
     for (size_t i = 0; i < WORDS; i++) {
         if (words[i].attribute == kind && words[i].value == value) {
-            plumb_print(text + used, PLUMB_SPEC_TEXT - used, ":%s%s", words[i].text,
-                        number);
+            plumb_append(text, PLUMB_SPEC_TEXT, ":%s%s", words[i].text, number);
             return;
         }
     }

@@ -85,11 +85,25 @@ static void messages(void)
     check_done("messages");
 }
 
+static void texts(void)
+{
+    char text[6] = "ab";
+
+    plumb_append(text, sizeof text, "%d", 12);
+    CHECK(strcmp(text, "ab12") == 0, "appended: %s", text);
+    plumb_append(text, sizeof text, "%s", "cut");
+    CHECK(strcmp(text, "ab12c") == 0, "cut: %s", text);
+    plumb_append(text, sizeof text, "%s", "full");
+    CHECK(strcmp(text, "ab12c") == 0, "full: %s", text);
+    check_done("texts");
+}
+
 int main(void)
 {
     sizes();
     arena();
     cpu();
     messages();
+    texts();
     return check_exit();
 }
