@@ -3,21 +3,15 @@
 
 #include <string.h>
 
-static const char *const kinds[PLUMB_SUM_COUNT] = {
-    [PLUMB_SUM_FP32] = "fp32",
-    [PLUMB_SUM_EXACT] = "exact",
-    [PLUMB_SUM_HOPPER_WGMMA] = "hopper-wgmma",
-    [PLUMB_SUM_HOPPER_MMA] = "hopper-mma",
-    [PLUMB_SUM_ADA_MMA] = "ada-mma",
-    [PLUMB_SUM_BLACKWELL_TCGEN05] = "blackwell-tcgen05",
-    [PLUMB_SUM_HOPPER_16] = "hopper-16",
-    [PLUMB_SUM_AMPERE_16] = "ampere-16",
-    [PLUMB_SUM_VOLTA_16] = "volta-16",
-};
-
 const char *plumb_sum_kind_name(plumb_sum_kind kind)
 {
-    return (unsigned)kind < PLUMB_SUM_COUNT ? kinds[kind] : NULL;
+    const plumb_unit *unit = plumb_unit_get(kind);
+
+    if (kind == PLUMB_SUM_FP32)
+        return "fp32";
+    if (kind == PLUMB_SUM_EXACT)
+        return "exact";
+    return unit != NULL ? unit->name : NULL;
 }
 
 /* Steps over `word` if the text begins with it. */
@@ -37,7 +31,9 @@ static bool parse_kind(const char **text, plumb_sum_kind *kind)
     const size_t length = strcspn(*text, "+");
 
     for (int i = 0; i < PLUMB_SUM_COUNT; i++) {
-        if (strlen(kinds[i]) == length && strncmp(*text, kinds[i], length) == 0) {
+        const char *name = plumb_sum_kind_name((plumb_sum_kind)i);
+
+        if (strlen(name) == length && strncmp(*text, name, length) == 0) {
             *kind = (plumb_sum_kind)i;
             *text += length;
             return true;
@@ -46,11 +42,21 @@ static bool parse_kind(const char **text, plumb_sum_kind *kind)
     return false;
 }
 
+/* "fp32, exact, ... or volta-16". */
+static void list_kinds(char *text, size_t size)
+{
+    plumb_print(text, size, "%s", plumb_sum_kind_name((plumb_sum_kind)0));
+    for (int i = 1; i < PLUMB_SUM_COUNT; i++)
+        plumb_append(text, size, "%s%s", i < PLUMB_SUM_COUNT - 1 ? ", " : " or ",
+                     plumb_sum_kind_name((plumb_sum_kind)i));
+}
+
 plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
                                      plumb_error *why)
 {
     plumb_accumulator read = {PLUMB_SUM_FP32, false, PLUMB_FP32};
     const char *at = text;
+    char allowed[160];
 
     if (parse_kind(&at, &read.kind)) {
         read.promote128 = skip(&at, "+promote128");
@@ -60,11 +66,11 @@ plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
             return PLUMB_OK;
         }
     }
+    list_kinds(allowed, sizeof allowed);
     return plumb_fail(why, PLUMB_BAD_INPUT,
-                      "\"%.80s\" is no accumulator: fp32, exact, hopper-wgmma, hopper-mma, "
-                      "ada-mma, blackwell-tcgen05, hopper-16, ampere-16 or volta-16, then "
-                      "+promote128 or nothing, then +fp16 or nothing",
-                      text);
+                      "\"%.80s\" is no accumulator: %s, then +promote128 or nothing, then "
+                      "+fp16 or nothing",
+                      text, allowed);
 }
 
 void plumb_accumulator_print(const plumb_accumulator *how,

@@ -21,56 +21,68 @@ typedef enum attribute {
 } attribute;
 
 typedef struct word {
-    const char *text; /* one that ends in '=' takes a number */
+    const char *text;
     attribute attribute;
     int value;
+    const char *number; /* of a word that ends in '=': as messages name it; else NULL */
 } word;
 
 /* A rounding and its dither in one value. */
 #define STOCHASTIC(dither) (PLUMB_ROUND_STOCHASTIC + 16 * PLUMB_DITHER_##dither)
 
 static const word words[] = {
-    {"tensor", GRAIN, PLUMB_GRAIN_TENSOR},
-    {"row", GRAIN, PLUMB_GRAIN_ROW},
-    {"1x128", GRAIN, PLUMB_GRAIN_1X128},
-    {"128x128", GRAIN, PLUMB_GRAIN_128X128},
-    {"mx32", GRAIN, PLUMB_GRAIN_MX32},
-    {"nvfp4", GRAIN, PLUMB_GRAIN_NVFP4},
-    {"none", RULE, PLUMB_SCALE_NONE},
-    {"static=", RULE, PLUMB_SCALE_STATIC},
-    {"current", RULE, PLUMB_SCALE_CURRENT},
-    {"delayed", RULE, PLUMB_SCALE_DELAYED},
-    {"history=", HISTORY, 0},
-    {"margin=", MARGIN, 0},
-    {"max", ALGORITHM, false},
-    {"recent", ALGORITHM, true},
-    {"saturate", OVERFLOW, true},
-    {"overflow", OVERFLOW, false},
-    {"pow2", POW2, true},
-    {"nopow2", POW2, false},
-    {"divide", DIVIDE, true},
-    {"multiply", DIVIDE, false},
-    {"floor=", FLOOR, 0},
-    {"mx-floor", MX, PLUMB_MX_FLOOR},
-    {"mx-ceil", MX, PLUMB_MX_CEIL},
-    {"mx-even", MX, PLUMB_MX_EVEN},
-    {"mx-rceil", MX, PLUMB_MX_RCEIL},
-    {"rne", ROUNDING, PLUMB_ROUND_NEAREST_EVEN},
-    {"toward-zero", ROUNDING, PLUMB_ROUND_TOWARD_ZERO},
-    {"stochastic", ROUNDING, STOCHASTIC(32)},
-    {"stochastic8", ROUNDING, STOCHASTIC(8)},
-    {"stochastic8-centred", ROUNDING, STOCHASTIC(8_CENTRED)},
+    {"tensor", GRAIN, PLUMB_GRAIN_TENSOR, NULL},
+    {"row", GRAIN, PLUMB_GRAIN_ROW, NULL},
+    {"1x128", GRAIN, PLUMB_GRAIN_1X128, NULL},
+    {"128x128", GRAIN, PLUMB_GRAIN_128X128, NULL},
+    {"mx32", GRAIN, PLUMB_GRAIN_MX32, NULL},
+    {"nvfp4", GRAIN, PLUMB_GRAIN_NVFP4, NULL},
+    {"none", RULE, PLUMB_SCALE_NONE, NULL},
+    {"static=", RULE, PLUMB_SCALE_STATIC, "S"},
+    {"current", RULE, PLUMB_SCALE_CURRENT, NULL},
+    {"delayed", RULE, PLUMB_SCALE_DELAYED, NULL},
+    {"history=", HISTORY, 0, "N"},
+    {"margin=", MARGIN, 0, "N"},
+    {"max", ALGORITHM, false, NULL},
+    {"recent", ALGORITHM, true, NULL},
+    {"saturate", OVERFLOW, true, NULL},
+    {"overflow", OVERFLOW, false, NULL},
+    {"pow2", POW2, true, NULL},
+    {"nopow2", POW2, false, NULL},
+    {"divide", DIVIDE, true, NULL},
+    {"multiply", DIVIDE, false, NULL},
+    {"floor=", FLOOR, 0, "A"},
+    {"mx-floor", MX, PLUMB_MX_FLOOR, NULL},
+    {"mx-ceil", MX, PLUMB_MX_CEIL, NULL},
+    {"mx-even", MX, PLUMB_MX_EVEN, NULL},
+    {"mx-rceil", MX, PLUMB_MX_RCEIL, NULL},
+    {"rne", ROUNDING, PLUMB_ROUND_NEAREST_EVEN, NULL},
+    {"toward-zero", ROUNDING, PLUMB_ROUND_TOWARD_ZERO, NULL},
+    {"stochastic", ROUNDING, STOCHASTIC(32), NULL},
+    {"stochastic8", ROUNDING, STOCHASTIC(8), NULL},
+    {"stochastic8-centred", ROUNDING, STOCHASTIC(8_CENTRED), NULL},
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-static const char allowed[] =
-    "tensor row 1x128 128x128 mx32 nvfp4 none static=S current delayed history=N margin=N "
-    "max recent saturate overflow pow2 nopow2 divide multiply floor=A mx-floor mx-ceil "
-    "mx-even mx-rceil rne toward-zero stochastic stochastic8 stochastic8-centred";
-
-static bool takes_number(const word *w)
+/* All of them, for messages: "tensor row ... static=S ...". */
+static void list_words(char *text, size_t size)
 {
-    return w->text[strlen(w->text) - 1] == '=';
+    *text = 0;
+    for (size_t i = 0; i < WORDS; i++)
+        plumb_append(text, size, "%s%s%s", i > 0 ? " " : "", words[i].text,
+                     words[i].number != NULL ? words[i].number : "");
+}
+
+/* The formats that a spec may name. */
+static void list_formats(char *text, size_t size)
+{
+    *text = 0;
+    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++) {
+        const plumb_format_info *info = plumb_format_get((plumb_format)i);
+
+        if (info->is_signed)
+            plumb_append(text, size, "%s%s", *text != 0 ? " " : "", info->name);
+    }
 }
 
 /* The word that the n characters at text are, and where its number starts. */
@@ -78,7 +90,7 @@ static const word *find_word(const char *text, size_t n, size_t *argument)
 {
     for (size_t i = 0; i < WORDS; i++) {
         const size_t length = strlen(words[i].text);
-        const bool number = takes_number(&words[i]);
+        const bool number = words[i].number != NULL;
 
         if ((number ? n >= length : n == length) &&
             memcmp(text, words[i].text, length) == 0) {
@@ -168,17 +180,20 @@ static plumb_status parse_attribute(plumb_spec *spec, unsigned *given, const cha
     size_t start = 0;
     const word *w = find_word(text, n, &start);
     const char *range;
+    char allowed[320];
 
-    if (w == NULL)
+    if (w == NULL) {
+        list_words(allowed, sizeof allowed);
         return plumb_fail(why, PLUMB_BAD_INPUT,
                           "\"%.*s\" is no attribute of a format; allowed: %s", (int)n, text,
                           allowed);
+    }
     if (*given & 1u << w->attribute)
         return plumb_fail(why, PLUMB_BAD_INPUT,
                           "\"%.*s\" repeats or contradicts an earlier attribute", (int)n,
                           text);
     *given |= 1u << w->attribute;
-    if (!takes_number(w)) {
+    if (w->number == NULL) {
         set_word(spec, w);
         return PLUMB_OK;
     }
@@ -226,16 +241,15 @@ static plumb_status check_applies(const plumb_spec *spec, const plumb_spec *norm
 static plumb_status parse_format(const char *text, size_t n, plumb_format *format,
                                  plumb_error *why)
 {
-    char name[PLUMB_SPEC_TEXT];
+    char name[PLUMB_SPEC_TEXT], allowed[128];
 
     memcpy(name, text, n);
     name[n] = 0;
-    if (!plumb_format_parse(name, format))
-        return plumb_fail(why, PLUMB_BAD_INPUT,
-                          "\"%s\" is no format; allowed: fp32 tf32 bf16 fp16 e4m3 e5m2 "
-                          "e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1",
-                          name);
-    return PLUMB_OK;
+    if (plumb_format_parse(name, format))
+        return PLUMB_OK;
+    list_formats(allowed, sizeof allowed);
+    return plumb_fail(why, PLUMB_BAD_INPUT, "\"%s\" is no format; allowed: %s", name,
+                      allowed);
 }
 
 /* The attributes after the format, text pointing at the first colon or the end. */
