@@ -17,8 +17,11 @@
 
 enum { HEADER_LIMIT = 65536, HEADER_ALIGN = 64 };
 
-/* Stands for a format in this file alone. */
-static const plumb_format FP64 = PLUMB_FORMAT_COUNT;
+/* What one element is: fp64, which is no format of plumb/format.h, or a number of a format. */
+typedef struct element_type {
+    bool fp64;
+    plumb_format format;
+} element_type;
 
 static const size_t file_limit = (size_t)8 << 30;
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
@@ -57,10 +60,9 @@ static plumb_status find_header(const char *path, const unsigned char *data, siz
     return PLUMB_OK;
 }
 
-/* What the elements are. */
-static plumb_status element_format(const char *path, const npy_header *header,
-                                   const plumb_format *codes, plumb_format *format,
-                                   plumb_error *why)
+static plumb_status find_type(const char *path, const npy_header *header,
+                              const plumb_format *codes, element_type *type,
+                              plumb_error *why)
 {
     const bool number = header->kind == 'f' && header->item != 1;
     const bool bytes = header->kind == 'u' || header->kind == 'V' || header->kind == 'f';
@@ -70,7 +72,8 @@ static plumb_status element_format(const char *path, const npy_header *header,
                           "%.200s: '%s' are numbers, not codes of %s", path, header->descr,
                           plumb_format_get(*codes)->name);
     if (number && (header->item == 2 || header->item == 4 || header->item == 8)) {
-        *format = header->item == 2 ? PLUMB_FP16 : header->item == 4 ? PLUMB_FP32 : FP64;
+        type->fp64 = header->item == 8;
+        type->format = header->item == 2 ? PLUMB_FP16 : PLUMB_FP32;
         return PLUMB_OK;
     }
     if (number || !bytes || header->item == 0 || header->item > 4)
@@ -92,7 +95,7 @@ static plumb_status element_format(const char *path, const npy_header *header,
                           "%.200s: elements are '%s' of %zu byte%s, no codes of the named "
                           "format",
                           path, header->descr, header->item, header->item == 1 ? "" : "s");
-    *format = *codes;
+    *type = (element_type){.format = *codes};
     return PLUMB_OK;
 }
 
@@ -102,7 +105,7 @@ static plumb_status check_codes(const char *path, const unsigned char *data, siz
 {
     const plumb_format_info *info = plumb_format_get(format);
 
-    for (size_t i = 0; info != NULL && info->bits < 8 && i < count; i++) {
+    for (size_t i = 0; info->bits < 8 && i < count; i++) {
         if (data[i] >> info->bits != 0)
             return plumb_fail(
                 why, PLUMB_BAD_INPUT,
@@ -114,7 +117,7 @@ static plumb_status check_codes(const char *path, const unsigned char *data, siz
 }
 
 /* One element as fp32; *inexact counts fp64 values that are none. */
-static float element(const unsigned char *at, const npy_header *header, plumb_format format,
+static float element(const unsigned char *at, const npy_header *header, element_type type,
                      size_t *inexact)
 {
     const uint64_t bits = load(at, header);
@@ -122,12 +125,12 @@ static float element(const unsigned char *at, const npy_header *header, plumb_fo
     double wide;
     float x;
 
-    if (format == PLUMB_FP32) {
+    if (!type.fp64 && type.format == PLUMB_FP32) { /* NaNs stay as they are */
         memcpy(&x, &low, sizeof x);
         return x;
     }
-    if (format != FP64)
-        return plumb_format_value(format, low);
+    if (!type.fp64)
+        return plumb_format_value(type.format, low);
     memcpy(&wide, &bits, sizeof wide);
     x = (float)wide;
     *inexact += !isnan(wide) && (double)x != wide;
@@ -141,8 +144,8 @@ static plumb_status convert(const char *path, const npy_header *header,
     const size_t rows = header->ndim == 2 ? header->shape[0] : 1;
     const size_t cols = header->shape[header->ndim - 1];
     size_t count, bytes;
-    plumb_format format = FP64;
-    plumb_status status = element_format(path, header, codes, &format, why);
+    element_type type = {0};
+    plumb_status status = find_type(path, header, codes, &type, why);
 
     if (status != PLUMB_OK)
         return status;
@@ -155,7 +158,7 @@ static plumb_status convert(const char *path, const npy_header *header,
             why, PLUMB_BAD_INPUT,
             "%.200s: %zu bytes of data, but %zu x %zu elements of '%s' are %zu", path, size,
             rows, cols, header->descr, bytes);
-    status = check_codes(path, data, count, format, why);
+    status = check_codes(path, data, count, type.format, why);
     if (status != PLUMB_OK)
         return status;
     array->x = plumb_mul_size(count, sizeof(float), &bytes) ? malloc(bytes + 1) : NULL;
@@ -166,7 +169,7 @@ static plumb_status convert(const char *path, const npy_header *header,
         const size_t row = i / cols, col = i % cols;
         const size_t from = header->fortran ? col * rows + row : i;
 
-        array->x[i] = element(data + from * header->item, header, format, &array->inexact);
+        array->x[i] = element(data + from * header->item, header, type, &array->inexact);
     }
     array->rows = rows;
     array->cols = cols;
