@@ -26,6 +26,10 @@ format_facts format_facts_of(plumb_format format);
 /* Codes with a value of 2^exponent to below 2^(exponent + 1), without the sign. */
 uint64_t format_binade(const format_facts *facts, int exponent);
 
+/* One value through plumb_cast_encode: its code, and what was counted (added to *counts). */
+uint32_t format_cast(plumb_format format, float x, plumb_rounding rounding, bool saturate,
+                     plumb_counts *counts);
+
 /* A value and, for powers of two and the like, its significand and exponent:
  * "0.015625", "2^-6", "1.75 x 2^8".
  */
@@ -36,7 +40,9 @@ void format_code(const format_facts *facts, uint32_t code, char text[FORMAT_NUMB
 
 enum { FORMAT_MOST_NUMBERS = 64 };
 
-/* How `words` round (the first is the format's name): prints it, or adds "values" to *json when that is not NULL. */
+/* How `words` round (the first is the format's name): prints it, or adds "values" to *json when
+ * that is not NULL.
+ */
 int format_show_values(const format_facts *facts, const cli_words *words, json_t *json);
 
 #endif

@@ -6,16 +6,22 @@
 
 #include "file/text.h"
 
-/* One value through a cast to nearest even. */
-static float cast_one(plumb_format format, float x, bool saturate, plumb_counts *counts)
+uint32_t format_cast(plumb_format format, float x, plumb_rounding rounding, bool saturate,
+                     plumb_counts *counts)
 {
-    const plumb_cast how = {.format = format, .saturate = saturate, .scale = 1};
+    const plumb_cast how = {
+        .format = format, .saturate = saturate, .scale = 1, .rounding = rounding};
     uint32_t code = 0; /* of 1, 2 or 4 bytes: little-endian */
 
-    *counts = (plumb_counts){0};
-    if (plumb_cast_encode(&how, &x, 1, &code, counts) != PLUMB_OK)
-        return NAN;
-    return plumb_format_value(format, code);
+    plumb_cast_encode(&how, &x, 1, &code, counts);
+    return code;
+}
+
+/* What x becomes without saturation, to nearest even. */
+static float rounded(plumb_format format, float x, plumb_counts *counts)
+{
+    return plumb_format_value(
+        format, format_cast(format, x, PLUMB_ROUND_NEAREST_EVEN, false, counts));
 }
 
 /* Non-negative finite codes are 0 to the largest; what is left over is NaN or infinite. */
@@ -40,7 +46,7 @@ format_facts format_facts_of(plumb_format format)
 {
     const plumb_format_info *info = plumb_format_get(format);
     format_facts facts = {.format = format, .info = info};
-    plumb_counts counts;
+    plumb_counts at_border = {0};
 
     facts.shift = info->bits > 16 ? 32 - info->bits : 0;
     facts.lowest = ilogb((double)info->least);
@@ -50,11 +56,10 @@ format_facts format_facts_of(plumb_format format)
     count_codes(&facts);
     if (!facts.has_borders)
         return facts;
-    cast_one(format, (float)facts.border, false, &counts);
-    facts.border_in = counts.saturated == 0;
-    facts.past =
-        cast_one(format, nextafterf((float)facts.border, INFINITY), false, &counts);
-    facts.under = cast_one(format, info->least / 2, false, &counts);
+    rounded(format, (float)facts.border, &at_border);
+    facts.border_in = at_border.saturated == 0;
+    facts.past = rounded(format, nextafterf((float)facts.border, INFINITY), NULL);
+    facts.under = rounded(format, info->least / 2, NULL);
     return facts;
 }
 

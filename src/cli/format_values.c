@@ -45,11 +45,9 @@ static const char stochastic[] = "stochastic, saturating";
 static outcome cast_one(plumb_format format, float x, plumb_rounding rounding,
                         bool saturate, const char *mode)
 {
-    const plumb_cast how = {
-        .format = format, .saturate = saturate, .scale = 1, .rounding = rounding};
     outcome got = {.mode = mode, .probability = 1};
 
-    plumb_cast_encode(&how, &x, 1, &got.code, &got.counts); /* little-endian */
+    got.code = format_cast(format, x, rounding, saturate, &got.counts);
     got.value = plumb_format_value(format, got.code);
     return got;
 }
@@ -114,8 +112,8 @@ static void round_stochastic(const format_facts *facts, rounded *number)
         high = low + ldexp(1, info->emax - info->fraction_bits);
     } else {
         const uint32_t code =
-            cast_one(facts->format, (float)low, PLUMB_ROUND_TOWARD_ZERO, true, stochastic)
-                .code;
+            format_cast(facts->format, (float)low, PLUMB_ROUND_TOWARD_ZERO, true, NULL);
+
         high = (double)plumb_format_value(facts->format, code + (1u << facts->shift));
     }
     /* 32 random bits decide (PLUMB_DITHER_32). */
