@@ -3,6 +3,7 @@
  * Blocking changes the order in which results are visited, never the order of the sum
  * within one: each result is carried through the panels of K from first to last.
  */
+#include "base/size.h"
 #include "matmul/mode.h"
 #include "matmul/product.h"
 #include "matmul/round.h"
@@ -16,11 +17,6 @@ typedef struct product {
     size_t depth, panel_depth; /* K, and K of one panel */
     float *rows, *slivers, *sums, *da, *db;
 } product;
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Floats of each piece of the workspace; all are multiples of 16. */
 typedef struct pieces {

@@ -2,6 +2,7 @@
  * scale belongs to which of its rows.  The decoding itself is the micro-kernel's.
  */
 #include "matmul/pack.h"
+#include "base/size.h"
 #include "quant/grain.h"
 
 #include <string.h>
@@ -65,11 +66,10 @@ void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
             q->format, plumb_operand_element(operand, panel->outer, panel->k), q->ld,
             panel->outer_count, panel->k_count, rows, PLUMB_MICRO_LD);
     for (size_t k = 0; operand->transposed && k < panel->k_count; k += TURN) {
-        const size_t left = panel->k_count - k;
-
         turn_of(micro, q->format)(
             q->format, plumb_operand_element(operand, panel->outer, panel->k + k), q->ld,
-            left < TURN ? left : TURN, panel->outer_count, rows + k, PLUMB_MICRO_LD);
+            smaller(TURN, panel->k_count - k), panel->outer_count, rows + k,
+            PLUMB_MICRO_LD);
     }
     for (size_t i = 0; padding > 0 && i < panel->outer_count; i++)
         memset(rows + i * PLUMB_MICRO_LD + panel->k_count, 0, padding * sizeof *rows);
@@ -87,11 +87,9 @@ static void pack_sliver(const plumb_micro *micro, const plumb_operand *operand,
                                   plumb_operand_element(operand, outer, panel->k), q->ld,
                                   panel->k_count, count, sliver, micro->nr);
     for (size_t j = 0; !operand->transposed && j < count; j += TURN) {
-        const size_t left = count - j;
-
         turn_of(micro, q->format)(
             q->format, plumb_operand_element(operand, outer + j, panel->k), q->ld,
-            left < TURN ? left : TURN, panel->k_count, sliver + j, micro->nr);
+            smaller(TURN, count - j), panel->k_count, sliver + j, micro->nr);
     }
     memset(sliver + panel->k_count * micro->nr, 0, padding * micro->nr * sizeof *sliver);
 }
@@ -102,10 +100,9 @@ void plumb_pack_slivers(const plumb_micro *micro, const plumb_operand *operand,
     const size_t sliver = plumb_round_up(panel->k_count, PLUMB_MICRO_CHAIN) * micro->nr;
 
     for (size_t j = 0; j < panel->outer_count; j += micro->nr) {
-        const size_t left = panel->outer_count - j;
-
-        pack_sliver(micro, operand, panel->outer + j, left < micro->nr ? left : micro->nr,
-                    panel, slivers + j / micro->nr * sliver);
+        pack_sliver(micro, operand, panel->outer + j,
+                    smaller(micro->nr, panel->outer_count - j), panel,
+                    slivers + j / micro->nr * sliver);
     }
 }
 

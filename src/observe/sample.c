@@ -1,5 +1,6 @@
 /* Site statistics from what a quantisation left behind. */
 #include "plumb/observe.h"
+#include "base/size.h"
 #include "quant/grain.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static float row_decoded_amax(const plumb_quantized *q, const plumb_blocks *b, s
     float amax = 0;
 
     for (size_t col = 0; col < q->cols; col += b->width) {
-        const size_t n = q->cols - col < b->width ? q->cols - col : b->width;
+        const size_t n = smaller(b->width, q->cols - col);
         const float x =
             values[largest_code(format, codes + col, n)] * d[col / b->width] * second;
 

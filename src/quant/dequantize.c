@@ -1,5 +1,6 @@
 /* From codes and scales back to fp32, and what can be said of the scales alone. */
 #include "plumb/quant.h"
+#include "base/size.h"
 #include "quant/grain.h"
 
 #include <math.h>
@@ -35,10 +36,8 @@ static void dequantize_row(const plumb_quantized *q, const plumb_blocks *b, size
         scale_each(x, d, 1, q->cols);
     } else {
         for (size_t col = 0; col < q->cols; col += b->width) {
-            const size_t left = q->cols - col;
-
             plumb_cast_decode(q->format, d[col / b->width], code_at(q, row, col),
-                              left < b->width ? left : b->width, x + col);
+                              smaller(b->width, q->cols - col), x + col);
         }
     }
     if (q->grain == PLUMB_GRAIN_NVFP4)

@@ -6,16 +6,12 @@
 #include "quant/patch.h"
 
 #include "base/bits.h"
+#include "base/size.h"
 
 #include <float.h>
 #include <math.h>
 
 enum { TURNED = 16 /* columns in the buffer at once */ };
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static float larger(float a, float b)
 {

@@ -4,16 +4,12 @@
  * finds the patch in the cache; a single one takes whole rows.  A contiguous matrix with one scale
  * is a single row.
  */
-#include "plumb/quant.h"
-#include "quant/spec.h"
 #include "quant/patch.h"
+#include "quant/spec.h"
+
+#include "base/size.h"
 
 #include <string.h>
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static bool has_scales(const plumb_spec *spec)
 {

@@ -1,6 +1,7 @@
 /* State that is added to, element by element: moments of an optimizer, gradients that pile up. */
 #include "plumb/reduce.h"
 
+#include "base/size.h"
 #include "reduce/step.h"
 #include "reduce/tally.h"
 
@@ -25,8 +26,7 @@ plumb_status plumb_accumulate(const plumb_cast *cast, float decay, float *state,
 
     for (size_t i = 0; i < n; i += PLUMB_STEP_PIECE)
         plumb_step_add(&step, 0, i, decay, state + i, x + i,
-                       n - i < PLUMB_STEP_PIECE ? n - i : PLUMB_STEP_PIECE, true,
-                       state + i);
+                       smaller(PLUMB_STEP_PIECE, n - i), true, state + i);
     return PLUMB_OK;
 }
 
@@ -35,6 +35,5 @@ void plumb_accumulate_count(float decay, const float *old, const float *x,
 {
     for (size_t i = 0; i < n; i += PLUMB_STEP_PIECE)
         plumb_tally_additions(decay, old + i, x + i, result + i,
-                              n - i < PLUMB_STEP_PIECE ? n - i : PLUMB_STEP_PIECE, true,
-                              sums);
+                              smaller(PLUMB_STEP_PIECE, n - i), true, sums);
 }

@@ -3,6 +3,7 @@
  */
 #include "plumb/reduce.h"
 
+#include "base/size.h"
 #include "quant/scale.h"
 #include "quant/spec.h"
 #include "reduce/order.h"
@@ -64,7 +65,7 @@ static void reduce(pieces *m, plumb_order order, size_t ranks, size_t turn, size
     const plumb_order_machine machine = {push, add, m};
 
     for (m->first = begin; m->first < end; m->first += m->n) {
-        m->n = end - m->first < PIECE ? end - m->first : PIECE;
+        m->n = smaller(PIECE, end - m->first);
         m->casts = m->depth = 0;
         plumb_order_run(order, ranks, turn, &machine);
         store(m->at[0], m->n, out + m->first);
@@ -80,7 +81,7 @@ static void reduce_ring(pieces *m, size_t ranks, size_t n, float *out)
         const size_t begin = c * length;
 
         reduce(m, PLUMB_ORDER_RING, ranks, (c + 1) % ranks, begin,
-               n - begin < length ? n : begin + length, out);
+               begin + smaller(length, n - begin), out);
     }
 }
 
