@@ -18,7 +18,7 @@ bool plumb_spec_is_scaled(const plumb_spec *spec)
     return plumb_format_is_scaled(spec->format);
 }
 
-bool plumb_grain_rules_itself(plumb_grain grain)
+bool plumb_grain_has_own_rule(plumb_grain grain)
 {
     return grain == PLUMB_GRAIN_MX32 || grain == PLUMB_GRAIN_NVFP4;
 }
@@ -52,7 +52,7 @@ plumb_spec plumb_spec_normal(const plumb_spec *spec)
         return usual;
     if (spec->grain == PLUMB_GRAIN_NVFP4 && spec->format != PLUMB_E2M1)
         normal.grain = usual.grain;
-    const bool own_rule = plumb_grain_rules_itself(normal.grain);
+    const bool own_rule = plumb_grain_has_own_rule(normal.grain);
 
     if (spec->rule != PLUMB_SCALE_STATIC)
         normal.static_scale = usual.static_scale;
@@ -93,7 +93,7 @@ static plumb_status check_grain(const plumb_spec *spec, plumb_error *why)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "grain nvfp4 goes with format e2m1 only, not with %s",
                           plumb_format_get(spec->format)->name);
-    if (plumb_grain_rules_itself(spec->grain) && spec->rule != PLUMB_SCALE_CURRENT)
+    if (plumb_grain_has_own_rule(spec->grain) && spec->rule != PLUMB_SCALE_CURRENT)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "grains mx32 and nvfp4 go with rule current only");
     return PLUMB_OK;

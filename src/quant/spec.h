@@ -9,7 +9,7 @@ bool plumb_format_is_scaled(plumb_format format);
 bool plumb_spec_is_scaled(const plumb_spec *spec);
 
 /* Scales with a rule of their own, MX32 and NVFP4: no margin, power of two, divide or floor. */
-bool plumb_grain_rules_itself(plumb_grain grain);
+bool plumb_grain_has_own_rule(plumb_grain grain);
 
 /* "e4m3" with nothing else said. */
 plumb_spec plumb_spec_default(plumb_format format);
