@@ -44,7 +44,7 @@ static void take_call(arguments *a, call *c)
                                                             (uint32_t)take_byte(a) << 24
                                                       : take_word(a);
 
-        c->x[c->n] = axis_float(bits);
+        c->x[c->n] = float_from(bits);
         c->x16[c->n] = (uint16_t)(bits >> 16);
     }
 }

@@ -75,13 +75,13 @@ static uint32_t least_float(double bound, bool above)
 {
     if (bound > (double)FLT_MAX)
         return AXIS_INFINITY;
-    uint32_t bits = axis_bits((float)bound);
+    uint32_t bits = bits_from((float)bound);
 
-    while (bits > 0 && (double)axis_float(bits - 1) >= bound)
+    while (bits > 0 && (double)float_from(bits - 1) >= bound)
         bits--;
-    while ((double)axis_float(bits) < bound)
+    while ((double)float_from(bits) < bound)
         bits++;
-    while (above && (double)axis_float(bits) == bound)
+    while (above && (double)float_from(bits) == bound)
         bits++;
     return bits;
 }
@@ -206,7 +206,7 @@ static void tally(const axis *a, double x, bool negative, double v, uint32_t cod
 uint32_t axis_code(const axis *a, const plumb_cast *how, float x, float v, size_t index,
                    plumb_counts *counts)
 {
-    const uint32_t bits = axis_bits(v) & 0x7fffffffu;
+    const uint32_t bits = bits_from(v) & 0x7fffffffu;
     uint32_t low = 0, high = a->largest + 1; /* low <= code <= high */
     uint32_t stored;
 
@@ -290,7 +290,7 @@ static void same_code(axis_walk *w, uint32_t first, uint32_t stride, size_t n,
 {
     const axis *a = w->a;
     const bool negative = w->sign != 0;
-    const double x = (double)axis_float(first);
+    const double x = (double)float_from(first);
     const uint32_t stored =
         first > AXIS_INFINITY ? a->nan : finish(a, w->how, negative, x, code);
     const uint32_t last = first + stride * (uint32_t)(n - 1);
@@ -299,10 +299,10 @@ static void same_code(axis_walk *w, uint32_t first, uint32_t stride, size_t n,
     fill(a, codes, at, at + n, stored);
     tally(a, x, negative, x, code, stored, &ends);
     if (n > 1) {
-        const uint32_t over = axis_bits((float)a->largest_value) + 1;
+        const uint32_t over = bits_from((float)a->largest_value) + 1;
         plumb_counts end = {0};
 
-        tally(a, (double)axis_float(last), negative, (double)axis_float(last), code, stored,
+        tally(a, (double)float_from(last), negative, (double)float_from(last), code, stored,
               &end);
         ends.clipped = ends.saturated > 0      ? n
                        : first < AXIS_INFINITY ? n - below(first, stride, n, over)
@@ -333,7 +333,7 @@ void axis_walk_expect(axis_walk *w, uint32_t first, uint32_t stride, size_t n, v
         else if (bits > 0 && !random)
             run = below(bits, stride, n - i, w->next);
         else if (bits > 0)
-            code = settle(w->a, w->how, code, (double)axis_float(bits), w->drawn + i);
+            code = settle(w->a, w->how, code, (double)float_from(bits), w->drawn + i);
         if (bits > AXIS_INFINITY)
             run = n - i;
         same_code(w, bits, stride, run, code, codes, i, counts);
@@ -346,6 +346,6 @@ bool axis_same_counts(const plumb_counts *a, const plumb_counts *b)
 {
     return a->total == b->total && a->saturated == b->saturated &&
            a->clipped == b->clipped && a->flushed == b->flushed && a->zero == b->zero &&
-           a->nonfinite == b->nonfinite && axis_bits(a->amax) == axis_bits(b->amax) &&
-           axis_bits(a->code_amax) == axis_bits(b->code_amax);
+           a->nonfinite == b->nonfinite && bits_from(a->amax) == bits_from(b->amax) &&
+           bits_from(a->code_amax) == bits_from(b->code_amax);
 }

@@ -9,6 +9,7 @@
 #ifndef PLUMB_TEST_AXIS_H
 #define PLUMB_TEST_AXIS_H
 
+#include "bits.h"
 #include "plumb/cast.h"
 
 #include <float.h>
@@ -76,21 +77,5 @@ void axis_store(const axis *a, void *codes, size_t i, uint32_t code);
 
 /* Field by field; amax and code_amax by their bits. */
 bool axis_same_counts(const plumb_counts *a, const plumb_counts *b);
-
-static inline float axis_float(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline uint32_t axis_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 #endif

@@ -10,7 +10,7 @@
 static void check_one(const axis *a, uint32_t bits, uint32_t code, uint32_t sign)
 {
     const plumb_cast how = {.format = a->format, .saturate = true, .scale = 1.0f};
-    const float x = axis_float(bits | sign << 31);
+    const float x = float_from(bits | sign << 31);
     const bool keep = sign != 0 && (code != 0 || a->negative_zero);
     const uint32_t want = code << a->shift | (keep ? a->sign : 0);
 

@@ -153,7 +153,7 @@ static bool right_spectrum(const walk *w, const plumb_spectrum *got)
     long double signal = 0, error = 0;
 
     for (uint32_t i = 0; i < w->n; i++) {
-        exponent[axis_bits(w->x[i]) >> 23 & 0xff]++;
+        exponent[bits_from(w->x[i]) >> 23 & 0xff]++;
         signal += isfinite(w->x[i]) ? (long double)w->x[i] * (long double)w->x[i] : 0;
         error += squared_error(w, i);
     }
@@ -219,7 +219,7 @@ static void add(walk *w, uint32_t first, uint32_t stride, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t bits = (first + stride * i) | w->line.sign;
 
-        w->x[w->n + i] = axis_float(bits);
+        w->x[w->n + i] = float_from(bits);
         w->x16[w->n + i] = (uint16_t)(bits >> 16);
     }
     axis_walk_expect(&w->line, first, stride, n,

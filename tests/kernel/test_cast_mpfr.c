@@ -70,7 +70,7 @@ static void check_chunk(trial *t)
 
 static void try_bits(trial *t, uint32_t bits)
 {
-    const float x = axis_float(bits);
+    const float x = float_from(bits);
 
     if (bits < AXIS_INFINITY)
         t->x[t->n++] = t->a.is_signed && random64() % 2 ? -x : x;
@@ -92,9 +92,9 @@ static void boundaries(trial *t, uint32_t each)
 /* From a quarter of the least value to four times the largest, exponents alike. */
 static void points(trial *t, unsigned long count)
 {
-    const uint32_t low = axis_bits(t->info->least / 4);
+    const uint32_t low = bits_from(t->info->least / 4);
     const double above = 4.0 * (double)t->info->largest;
-    const uint32_t high = above > (double)FLT_MAX ? AXIS_INFINITY : axis_bits((float)above);
+    const uint32_t high = above > (double)FLT_MAX ? AXIS_INFINITY : bits_from((float)above);
 
     for (unsigned long i = 0; i < count; i++)
         try_bits(t, low + (uint32_t)(random64() % (high - low)));

@@ -33,7 +33,7 @@ static size_t make_inputs(const axis *a, float *x)
     size_t n = 0;
 
     for (uint32_t high = 0; high < 0x10000; high++)
-        x[n++] = axis_float(high << 16);
+        x[n++] = float_from(high << 16);
     for (uint32_t code = 0; code <= a->largest; code++)
         for (int r = 0; r < 2; r++) {
             const uint32_t middle = axis_step(a, (plumb_rounding)r, code);
@@ -41,8 +41,8 @@ static size_t make_inputs(const axis *a, float *x)
             for (uint32_t bits = middle - NEAR; bits <= middle + NEAR; bits++) {
                 if (bits >= AXIS_INFINITY)
                     continue;
-                x[n++] = axis_float(bits);
-                x[n++] = axis_float(bits | 0x80000000u);
+                x[n++] = float_from(bits);
+                x[n++] = float_from(bits | 0x80000000u);
             }
         }
     return n;
