@@ -22,40 +22,30 @@
         PLUMB_CPU_##ISA, "amax/" #isa, plumb_amax_##isa, plumb_amax_bf16_##isa             \
     }
 
-/* In the order of plumb_format. */
-const plumb_encode_kernel plumb_encode_kernels[] = {
-    VARIANTS(ENCODE, FP32, fp32, fp32),
-    VARIANTS(ENCODE, BF16, bf16, bf16),
-    VARIANTS(ENCODE, E4M3, e4m3, e4m3),
-    VARIANTS(ENCODE, E5M2, e5m2, e5m2),
-    VARIANTS(ENCODE, FP16, fp16, fp16),
-    VARIANTS(ENCODE, TF32, tf32, tf32),
-    VARIANTS(ENCODE, E4M3FNUZ, e4m3fnuz, signed8),
-    VARIANTS(ENCODE, E5M2FNUZ, e5m2fnuz, signed8),
-    VARIANTS(ENCODE, E3M2, e3m2, signed8),
-    VARIANTS(ENCODE, E2M3, e2m3, signed8),
-    VARIANTS(ENCODE, E2M1, e2m1, signed8),
-    VARIANTS(ENCODE, E8M0, e8m0, e8m0),
-    VARIANTS(ENCODE, UE4M3, ue4m3, ue4m3),
-};
+/* In the order of plumb_format: ROW(FORMAT, name, kernel that encodes, kernel that decodes). */
+#define FORMATS(ROW)                                                                       \
+    ROW(FP32, fp32, fp32, fp32)                                                            \
+    ROW(BF16, bf16, bf16, bf16)                                                            \
+    ROW(E4M3, e4m3, e4m3, e4m3)                                                            \
+    ROW(E5M2, e5m2, e5m2, e5m2)                                                            \
+    ROW(FP16, fp16, fp16, fp16)                                                            \
+    ROW(TF32, tf32, tf32, tf32)                                                            \
+    ROW(E4M3FNUZ, e4m3fnuz, signed8, table)                                                \
+    ROW(E5M2FNUZ, e5m2fnuz, signed8, table)                                                \
+    ROW(E3M2, e3m2, signed8, table)                                                        \
+    ROW(E2M3, e2m3, signed8, table)                                                        \
+    ROW(E2M1, e2m1, signed8, table)                                                        \
+    ROW(E8M0, e8m0, e8m0, table)                                                           \
+    ROW(UE4M3, ue4m3, ue4m3, table)
+
+#define ENCODES(F, f, encode, decode) VARIANTS(ENCODE, F, f, encode),
+#define DECODES(F, f, encode, decode) VARIANTS(DECODE, F, f, decode),
+
+const plumb_encode_kernel plumb_encode_kernels[] = {FORMATS(ENCODES)};
 const size_t plumb_encode_kernel_count =
     sizeof plumb_encode_kernels / sizeof plumb_encode_kernels[0];
 
-const plumb_decode_kernel plumb_decode_kernels[] = {
-    VARIANTS(DECODE, FP32, fp32, fp32),
-    VARIANTS(DECODE, BF16, bf16, bf16),
-    VARIANTS(DECODE, E4M3, e4m3, e4m3),
-    VARIANTS(DECODE, E5M2, e5m2, e5m2),
-    VARIANTS(DECODE, FP16, fp16, fp16),
-    VARIANTS(DECODE, TF32, tf32, tf32),
-    VARIANTS(DECODE, E4M3FNUZ, e4m3fnuz, table),
-    VARIANTS(DECODE, E5M2FNUZ, e5m2fnuz, table),
-    VARIANTS(DECODE, E3M2, e3m2, table),
-    VARIANTS(DECODE, E2M3, e2m3, table),
-    VARIANTS(DECODE, E2M1, e2m1, table),
-    VARIANTS(DECODE, E8M0, e8m0, table),
-    VARIANTS(DECODE, UE4M3, ue4m3, table),
-};
+const plumb_decode_kernel plumb_decode_kernels[] = {FORMATS(DECODES)};
 const size_t plumb_decode_kernel_count =
     sizeof plumb_decode_kernels / sizeof plumb_decode_kernels[0];
 
