@@ -44,5 +44,5 @@ shows 'what fits nowhere' 'one layer alone is too large'
 try 'an unknown key' 3 "$PLUMB" footprint run.yaml --set model.widht=8
 says 'an unknown key' "did you mean 'model.width'"
 try 'a command' 3 "$PLUMB" footprint -- true
-says 'a command' 'it takes no command'
+says 'a command' 'true: No such file'
 finish
