@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {
-    &cli_demo,   &cli_diagnose, &cli_report, &cli_train,   &cli_footprint,
-    &cli_format, &cli_matmul,   &cli_text,   &cli_version, &cli_help,
+    &cli_demo,   &cli_diagnose, &cli_report, &cli_train,   &cli_footprint, &cli_format,
+    &cli_matmul, &cli_bench,    &cli_text,   &cli_version, &cli_help,
 };
 const size_t cli_verb_count = sizeof cli_verbs / sizeof *cli_verbs;
 
