@@ -18,12 +18,13 @@ typedef struct bench_peer_product {
     float *a, *b, *c;
     const float *ours;
     const float *magnitude; /* product of |a| and |b| */
+    double result_unit;     /* unit roundoff of the format of c, where that is not fp32 */
 } bench_peer_product;
 
 /* Two fp32 sums of n terms in any order, each within n u of the exact one times the sum of
  * the magnitudes (u = 2^-24; Higham, Accuracy and Stability, 3.1), differ by no more than
- * 2 n u times that; the magnitudes were summed in fp32 themselves, hence 1 % more.  False,
- * with the complaint, where c is farther from ours than that.
+ * 2 n u times that; the magnitudes were summed in fp32 themselves, hence 1 % more.  Results of
+ * fewer bits were rounded once more.  False, with the complaint, where c is farther from ours.
  */
 bool bench_peer_product_near(const bench_peer_product *product,
                              char complaint[BENCH_COMPLAINT]);

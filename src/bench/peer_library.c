@@ -30,7 +30,8 @@ bool bench_peer_product_near(const bench_peer_product *p, char complaint[BENCH_C
 
     for (size_t i = 0; i < p->n * p->n; i++) {
         const double difference = fabs((double)p->c[i] - (double)p->ours[i]);
-        const double allowed = share * (double)p->magnitude[i];
+        const double sums = share * (double)p->magnitude[i];
+        const double allowed = sums + p->result_unit * (fabs((double)p->ours[i]) + sums);
 
         if (difference <= allowed)
             continue;

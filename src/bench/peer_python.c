@@ -1,7 +1,7 @@
 /* python3 as a process beside us: NumPy with ml_dtypes, and PyTorch.
  *
  * It is told one line at a time what to do and answers with one; arrays follow a line as raw
- * bytes.  It takes its own CPU time (time.thread_time), of one thread.
+ * bytes.  It takes the CPU time of all its threads, and is asked to have only one.
  */
 #include "bench/peer.h"
 
@@ -15,41 +15,44 @@
 #include <unistd.h>
 
 static const char script[] =
-    "import sys, time, importlib\n"
+    "import ctypes, importlib, os, sys, time\n"
+    "for name in 'OMP', 'OPENBLAS', 'MKL': os.environ[name + '_NUM_THREADS'] = '1'\n"
     "inp, out = sys.stdin.buffer, sys.stdout.buffer\n"
     "jobs, results = {}, {}\n"
     "def module(name):\n"
     "    m = importlib.import_module(name)\n"
     "    if name == 'torch': m.set_num_threads(1)\n"
     "    return m\n"
-    "def read(dtype, n):\n"
-    "    return module('numpy').frombuffer(bytearray(inp.read(4 * n)), dtype)\n"
+    "def read(n):\n"
+    "    return bytearray(inp.read(4 * int(n)))\n"
     "def has(name):\n"
     "    return module(name).__version__\n"
     "def cast_ml_dtypes(slot, name, n):\n"
-    "    np = module('numpy')\n"
-    "    x = read('<f4', int(n))\n"
+    "    data, np = read(n), module('numpy')\n"
+    "    x = np.frombuffer(data, '<f4')\n"
     "    y = np.empty(x.shape, getattr(module('ml_dtypes'), name))\n"
     "    jobs[slot] = lambda: np.copyto(y, x, casting='unsafe')\n"
     "    results[slot] = lambda: y.tobytes()\n"
+    "def bytes_of(t):\n"
+    "    return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size())\n"
     "def cast_torch(slot, name, n):\n"
-    "    torch = module('torch')\n"
-    "    x = torch.from_numpy(read('<f4', int(n)))\n"
+    "    data, torch = read(n), module('torch')\n"
+    "    x = torch.frombuffer(data, dtype=torch.float32)\n"
     "    y = torch.empty(x.shape, dtype=getattr(torch, name))\n"
     "    jobs[slot] = lambda: y.copy_(x)\n"
-    "    wide = torch.uint8 if y.element_size() == 1 else torch.int16\n"
-    "    results[slot] = lambda: y.view(wide).numpy().tobytes()\n"
+    "    results[slot] = lambda: bytes_of(y)\n"
     "def matmul_torch(slot, name, n):\n"
-    "    torch, n = module('torch'), int(n)\n"
+    "    data, torch, n = [read(int(n) ** 2) for _ in 'ab'], module('torch'), int(n)\n"
     "    t = getattr(torch, name)\n"
-    "    a, b = (torch.from_numpy(read('<f4', n * n)).reshape(n, n).to(t) for _ in 'ab')\n"
+    "    a, b = (torch.frombuffer(d, dtype=torch.float32).reshape(n, n).to(t) for d in "
+    "data)\n"
     "    c = torch.empty((n, n), dtype=t)\n"
     "    jobs[slot] = lambda: torch.matmul(a, b.t(), out=c)\n"
-    "    results[slot] = lambda: c.float().numpy().tobytes()\n"
+    "    results[slot] = lambda: bytes_of(c.float())\n"
     "def go(slot, times):\n"
-    "    job, start = jobs[slot], time.thread_time()\n"
+    "    job, start = jobs[slot], time.process_time()\n"
     "    for _ in range(int(times)): job()\n"
-    "    return repr(time.thread_time() - start)\n"
+    "    return repr(time.process_time() - start)\n"
     "def get(slot):\n"
     "    out.write(b'ok\\n' + results[slot]())\n"
     "def drop():\n"
@@ -59,7 +62,7 @@ static const char script[] =
     "    try:\n"
     "        answer = globals()[word[0]](*word[1:])\n"
     "        if word[0] != 'get': out.write(('ok %s\\n' % (answer or '')).encode())\n"
-    "    except Exception as e:\n"
+    "    except Exception:\n"
     "        out.write(b'no\\n')\n"
     "    out.flush()\n";
 
@@ -303,17 +306,18 @@ plumb_status bench_enter_python_casts(bench *b, bench_race *race, const plumb_ca
     return PLUMB_OK;
 }
 
-plumb_status bench_enter_python_products(bench *b, bench_race *race,
-                                         const bench_peer_product *product,
-                                         plumb_error *why)
+/* PyTorch in one type. */
+static plumb_status enter_torch(bench *b, bench_race *race,
+                                const bench_peer_product *product, const char *type,
+                                double result_unit, plumb_error *why)
 {
     const size_t count = product->n * product->n;
-    char answer[64];
+    char title[32], answer[64];
     python_job *job;
 
-    forget_jobs(b);
+    plumb_print(title, sizeof title, " %s", type);
     const plumb_status status =
-        enter(b, race, "torch", " fp32", count * sizeof(float), &job, why);
+        enter(b, race, "torch", title, count * sizeof(float), &job, why);
 
     if (status != PLUMB_OK || job == NULL)
         return status;
@@ -323,10 +327,23 @@ plumb_status bench_enter_python_products(bench *b, bench_race *race,
         return PLUMB_NO_MEMORY;
     *mine = *product;
     mine->c = job->result;
+    mine->result_unit = result_unit;
     job->product = mine;
-    fprintf(b->python->in, "matmul_torch %d float32 %zu\n", job->slot, product->n);
+    fprintf(b->python->in, "matmul_torch %d %s %zu\n", job->slot, type, product->n);
     if (!send_scaled(b->python, product->a, count, 1) ||
         !send_scaled(b->python, product->b, count, 1) || !answered(b->python, answer))
-        race->entries[race->count - 1].absent = "cannot multiply";
+        race->entries[race->count - 1].absent = "does not multiply this type";
     return PLUMB_OK;
+}
+
+plumb_status bench_enter_python_products(bench *b, bench_race *race,
+                                         const bench_peer_product *product,
+                                         plumb_error *why)
+{
+    forget_jobs(b);
+    const plumb_status status = enter_torch(b, race, product, "float32", 0, why);
+
+    if (status != PLUMB_OK || race->entries[race->count - 1].absent != NULL)
+        return status;
+    return enter_torch(b, race, product, "bfloat16", 0x1p-8, why);
 }

@@ -224,7 +224,7 @@ static void write_row(bench *b, const bench_race *race, const timing *lanes, siz
 
 plumb_status bench_race_run(bench *b, bench_race *race, plumb_error *why)
 {
-    const double target = b->options->quick ? 0.001 : 0.02;
+    const double target = b->options->quick ? 0.001 : 0.01;
     timing *lanes = calloc(BENCH_ENTRIES, sizeof *lanes);
     double longest = 0;
 

@@ -207,6 +207,54 @@ static void nothing_is_measured_against_wrong_ours(void)
     check_done("no ratio to a wrong result");
 }
 
+/* What plumb_bench_print_row makes of a row. */
+static void print(const json_t *row, char *shown, size_t size)
+{
+    FILE *file = tmpfile();
+    const plumb_screen screen = {.out = file};
+
+    shown[0] = 0;
+    if (!CHECK(file != NULL, "no temporary file"))
+        return;
+    plumb_bench_print_row(&screen, row);
+    rewind(file);
+    shown[fread(shown, 1, size - 1, file)] = 0;
+    fclose(file);
+}
+
+static void the_table_says_so(void)
+{
+    static const char *const lines[] = {
+        "    variant                      one off: WRONG, not timed: codes: element 17 is ",
+        "    variant                      lazy: WRONG, not timed: codes: element 0 is ",
+        "                                 far: WRONG, not timed: far from ours\n",
+        "                                 missing: not installed\n",
+    };
+    json_t *document = run("a/*", true);
+    char shown[2000];
+
+    print(row_at(document, 0), shown, sizeof shown);
+    CHECK(strncmp(shown, "a/planted  ", 11) == 0, "the row begins '%.11s'", shown);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        CHECK(strstr(shown, lines[i]) != NULL, "no '%s' in\n%s", lines[i], shown);
+    print(row_at(document, 1), shown, sizeof shown);
+    CHECK(strncmp(shown, "a/wrong                          bad: WRONG, not timed: codes",
+                  61) == 0,
+          "ours is wrong, and the row says\n%s", shown);
+    json_decref(document);
+    document = run("b/*", true);
+    print(row_at(document, 0), shown, sizeof shown);
+    CHECK(strstr(shown, "b/timed ") == shown &&
+              strstr(shown, " 0.00010 0.00003 Gelem/s  slow ") != NULL &&
+              strstr(shown, " 3.00\n") != NULL,
+          "the row is\n%s", shown);
+    print(row_at(document, 1), shown, sizeof shown);
+    CHECK(strstr(shown, "b/fails                          not run: no ") == shown,
+          "the row is\n%s", shown);
+    json_decref(document);
+    check_done("the table says what is wrong, absent or not run");
+}
+
 static bool near(double got, double want_value)
 {
     return fabs(got - want_value) <= 1e-9 * want_value;
@@ -258,8 +306,7 @@ static void peers_may_differ_by_rounding_only(void)
 {
     float ours[4] = {1, 2, -3, 0}, magnitude[4] = {4, 4, 4, 0}, c[4];
     char complaint[BENCH_COMPLAINT];
-    const bench_peer_product product = {
-        .n = 2, .c = c, .ours = ours, .magnitude = magnitude};
+    bench_peer_product product = {.n = 2, .c = c, .ours = ours, .magnitude = magnitude};
 
     memcpy(c, ours, sizeof c);
     CHECK(bench_peer_product_near(&product, complaint), "equal results");
@@ -272,6 +319,14 @@ static void peers_may_differ_by_rounding_only(void)
     memcpy(c, ours, sizeof c);
     c[3] = 1e-30f;
     CHECK(!bench_peer_product_near(&product, complaint), "something where all is zero");
+    c[3] = 0;
+    c[1] = 2 + 0x1p-8f;
+    CHECK(!bench_peer_product_near(&product, complaint), "2^-8 in fp32");
+    product.result_unit = 0x1p-8;
+    CHECK(bench_peer_product_near(&product, complaint), "half of the last place of bf16");
+    c[1] = 2 + 0x1p-6f;
+    CHECK(!bench_peer_product_near(&product, complaint), "its last place");
+    memcpy(c, ours, sizeof c);
     c[3] = NAN;
     CHECK(!bench_peer_product_near(&product, complaint), "NaN");
     check_done("peers may differ by rounding only");
@@ -283,6 +338,7 @@ int main(void)
     memcpy(want, codes, N);
     wrong_results_are_named();
     nothing_is_measured_against_wrong_ours();
+    the_table_says_so();
     ratios_are_of_rates();
     rows_are_chosen();
     peers_may_differ_by_rounding_only();
