@@ -239,6 +239,7 @@ static plumb_status run_amax(bench *b, const bench_case *row, plumb_error *why)
         if (bench_may_run(kernel->cpu))
             each[count++] = (looking){kernel->name, kernel->run, x, n, &amax[0]};
     }
+    x[n - 1] = 8 * deviation; /* seen only by who reads to the end */
     amax[1] = each[0].run(x, n);
     bench_enter_variants(b, &race, each, sizeof *each, count, look, &output, 1);
     const plumb_status status = bench_enter_read(b, &race, x, n * sizeof *x, why);
