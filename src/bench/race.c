@@ -109,8 +109,10 @@ static void check(const bench_entry *entry, timing *lane)
 
 /* --- times --------------------------------------------------------------------------- */
 
-/* How many runs make a sample of about `target` seconds. */
-static size_t calibrate(const bench_entry *entry, double target)
+/* How many runs make a sample of about `target` seconds; *longest is raised to what one such
+ * sample takes.
+ */
+static size_t calibrate(const bench_entry *entry, double target, double *longest)
 {
     enum { MOST = 1 << 20 };
     size_t times = 1;
@@ -120,6 +122,7 @@ static size_t calibrate(const bench_entry *entry, double target)
         times *= 4;
         taken = sample(entry, times);
     }
+    *longest = fmax(*longest, taken);
     if (taken >= target || !(taken > 0))
         return times == 1 ? 1 : times / 2;
     return (size_t)ceil((double)times * target / taken);
@@ -236,8 +239,7 @@ plumb_status bench_race_run(bench *b, bench_race *race, plumb_error *why)
         check(&race->entries[i], &lanes[i]);
         if (lanes[i].wrong)
             continue;
-        lanes[i].times = calibrate(&race->entries[i], target);
-        longest = fmax(longest, sample(&race->entries[i], lanes[i].times));
+        lanes[i].times = calibrate(&race->entries[i], target, &longest);
     }
     const size_t rounds = b->options->quick || longest > 0.25 ? LEAST_ROUNDS : BENCH_ROUNDS;
 
