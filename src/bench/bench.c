@@ -44,8 +44,23 @@ static bool wanted(const plumb_bench_options *options, const bench_case *row)
     return !(options->quick && row->slow);
 }
 
-static void free_pool(bench *b)
+bool bench_at_end(bench *b, void (*end)(void *object), void *object)
 {
+    if (b->ending == BENCH_ENDS) {
+        end(object);
+        return false;
+    }
+    b->ends[b->ending].end = end;
+    b->ends[b->ending++].object = object;
+    return true;
+}
+
+static void end_case(bench *b)
+{
+    while (b->ending > 0) {
+        b->ending--;
+        b->ends[b->ending].end(b->ends[b->ending].object);
+    }
     while (b->pooled > 0)
         free(b->pool[--b->pooled]);
 }
@@ -58,7 +73,7 @@ static void run_case(bench *b, const bench_case *row)
     b->row = json_pack("{s:s, s:s}", "name", row->name, "what", row->what);
     if (row->run(b, row, &why) != PLUMB_OK)
         json_object_set_new(b->row, "error", json_string(why.message));
-    free_pool(b);
+    end_case(b);
     json_array_append_new(json_object_get(b->document, "rows"), b->row);
     if (b->options->show != NULL)
         b->options->show(b->options->context, b->document, b->row);

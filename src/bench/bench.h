@@ -15,7 +15,8 @@ enum {
     BENCH_ENTRIES = 16,
     BENCH_OUTPUTS = 3,
     BENCH_ROUNDS = 15, /* and never fewer than 9 */
-    BENCH_POOL = 40
+    BENCH_POOL = 40,
+    BENCH_ENDS = 8
 };
 
 /* --- the machine --------------------------------------------------------------------- */
@@ -119,6 +120,11 @@ struct bench {
     bench_machine machine;
     void *pool[BENCH_POOL]; /* freed after each case */
     size_t pooled;
+    struct {
+        void (*end)(void *object);
+        void *object;
+    } ends[BENCH_ENDS]; /* called before that, last first */
+    size_t ending;
     bench_python *python; /* started when first wanted */
     json_t *document, *row;
 };
@@ -127,6 +133,11 @@ struct bench {
  * NULL when there is none, with *why filled in.
  */
 void *bench_take(bench *b, size_t bytes, plumb_error *why);
+
+/* Has end(object) called when the case is over: for what is not memory of the pool.  Past
+ * BENCH_ENDS it is called at once and false returned.
+ */
+bool bench_at_end(bench *b, void (*end)(void *object), void *object);
 
 /* Elements of a row that lies in a place: source and results fill it, but in memory the source
  * alone (the larger, if the results are).  A multiple of 4096.

@@ -35,6 +35,11 @@ typedef struct dnn_peer {
     int (*stream_wait)(void *stream);
     int (*memory_create)(void **memory, const void *descriptor, void *engine, void *data);
     int (*primitive_create)(void **primitive, const void *description);
+    int (*engine_destroy)(void *engine);
+    int (*stream_destroy)(void *stream);
+    int (*memory_destroy)(void *memory);
+    int (*description_destroy)(void *description);
+    int (*primitive_destroy)(void *primitive);
     int (*primitive_execute)(void *primitive, void *stream, int count,
                              const argument *arguments);
     describe_fn *describe;
@@ -46,14 +51,16 @@ typedef struct dnn_peer {
     /* version 3 */
     int (*matmul_create)(void **description, void *engine, const void *a, const void *b,
                          const void *bias, const void *c, const void *attributes);
+    int (*descriptor_destroy)(void *descriptor);
     void *engine, *stream;
 } dnn_peer;
 
 typedef struct matmul {
     const dnn_peer *dnn;
     const bench_peer_product *product;
-    void *primitive;
+    descriptor of[3];
     argument arguments[3];
+    void *description, *primitive;
 } matmul;
 
 static void multiply(void *context)
@@ -86,6 +93,11 @@ static bool load(dnn_peer *dnn)
                         NEED(stream_wait, "dnnl_stream_wait") &&
                         NEED(memory_create, "dnnl_memory_create") &&
                         NEED(primitive_create, "dnnl_primitive_create") &&
+                        NEED(engine_destroy, "dnnl_engine_destroy") &&
+                        NEED(stream_destroy, "dnnl_stream_destroy") &&
+                        NEED(memory_destroy, "dnnl_memory_destroy") &&
+                        NEED(description_destroy, "dnnl_primitive_desc_destroy") &&
+                        NEED(primitive_destroy, "dnnl_primitive_destroy") &&
                         NEED(primitive_execute, "dnnl_primitive_execute");
     const bool of_version =
         dnn->version.major == 2
@@ -93,6 +105,7 @@ static bool load(dnn_peer *dnn)
                   NEED(matmul_init, "dnnl_matmul_desc_init") &&
                   NEED(description_create, "dnnl_primitive_desc_create")
             : NEED(describe, "dnnl_memory_desc_create_with_strides") &&
+                  NEED(descriptor_destroy, "dnnl_memory_desc_destroy") &&
                   NEED(matmul_create, "dnnl_matmul_primitive_desc_create");
 #undef NEED
     return common && of_version && dnn->engine_create(&dnn->engine, CPU, 0) == 0 &&
@@ -110,38 +123,67 @@ static void one_thread(void)
         set_threads(1);
 }
 
-/* c = a b^T as a primitive.  False when this oneDNN does not do it on this CPU. */
-static bool make_primitive(const dnn_peer *dnn, size_t n, int type, matmul *m,
-                           void *const data[3])
+static void end_dnn(void *object)
+{
+    const dnn_peer *dnn = object;
+
+    if (dnn->stream != NULL)
+        dnn->stream_destroy(dnn->stream);
+    if (dnn->engine != NULL)
+        dnn->engine_destroy(dnn->engine);
+}
+
+static void end_matmul(void *object)
+{
+    const matmul *m = object;
+
+    if (m->primitive != NULL)
+        m->dnn->primitive_destroy(m->primitive);
+    if (m->description != NULL)
+        m->dnn->description_destroy(m->description);
+    for (int i = 0; i < 3; i++) {
+        if (m->arguments[i].memory != NULL)
+            m->dnn->memory_destroy(m->arguments[i].memory);
+        if (m->dnn->version.major != 2 && m->of[i].handle != NULL)
+            m->dnn->descriptor_destroy(m->of[i].handle);
+    }
+}
+
+/* The operation itself.  False when this oneDNN does not do it on this CPU. */
+static bool describe_matmul(matmul *m)
+{
+    static _Alignas(16) unsigned char operation[LARGEST_DESCRIPTOR];
+    const dnn_peer *dnn = m->dnn;
+    const descriptor *of = m->of;
+
+    if (dnn->version.major != 2)
+        return dnn->matmul_create(&m->description, dnn->engine, of[0].handle, of[1].handle,
+                                  NULL, of[2].handle, NULL) == 0;
+    return dnn->matmul_init(operation, &of[0], &of[1], NULL, &of[2]) == 0 &&
+           dnn->description_create(&m->description, operation, NULL, dnn->engine, NULL) ==
+               0;
+}
+
+/* c = a b^T of matrices of n x n at data[0] to data[2]. */
+static bool make_primitive(matmul *m, size_t n, int type, void *const data[3])
 {
     const int64_t sizes[DIMENSIONS] = {(int64_t)n, (int64_t)n};
     const int64_t rows[DIMENSIONS] = {(int64_t)n, 1}, turned[DIMENSIONS] = {1, (int64_t)n};
     const int types[3] = {type, type, F32}, kinds[3] = {SOURCE, WEIGHTS, RESULT};
-    const bool handles = dnn->version.major != 2;
-    descriptor of[3];
-    void *description;
+    const dnn_peer *dnn = m->dnn;
     int bad = 0;
 
-    memset(of, 0, sizeof of);
-    for (int i = 0; i < 3; i++) {
-        bad |= dnn->describe(&of[i], 2, sizes, types[i], i == 1 ? turned : rows);
-        bad |= dnn->memory_create(&m->arguments[i].memory,
-                                  handles ? of[i].handle : (void *)&of[i], dnn->engine,
-                                  data[i]);
+    for (int i = 0; i < 3 && bad == 0; i++) {
         m->arguments[i].kind = kinds[i];
+        bad = dnn->describe(&m->of[i], 2, sizes, types[i], i == 1 ? turned : rows);
+        if (bad == 0)
+            bad = dnn->memory_create(&m->arguments[i].memory,
+                                     dnn->version.major != 2 ? m->of[i].handle
+                                                             : (void *)&m->of[i],
+                                     dnn->engine, data[i]);
     }
-    if (bad != 0)
-        return false;
-    if (handles) {
-        bad = dnn->matmul_create(&description, dnn->engine, of[0].handle, of[1].handle,
-                                 NULL, of[2].handle, NULL);
-    } else {
-        static _Alignas(16) unsigned char operation[LARGEST_DESCRIPTOR];
-
-        bad = dnn->matmul_init(operation, &of[0], &of[1], NULL, &of[2]) ||
-              dnn->description_create(&description, operation, NULL, dnn->engine, NULL);
-    }
-    return bad == 0 && dnn->primitive_create(&m->primitive, description) == 0;
+    return bad == 0 && describe_matmul(m) &&
+           dnn->primitive_create(&m->primitive, m->description) == 0;
 }
 
 static plumb_status enter(bench *b, bench_race *race, const dnn_peer *dnn,
@@ -170,7 +212,7 @@ static plumb_status enter(bench *b, bench_race *race, const dnn_peer *dnn,
     entry->run = multiply;
     entry->check = near;
     entry->context = m;
-    if (!make_primitive(dnn, product->n, type, m, data))
+    if (!bench_at_end(b, end_matmul, m) || !make_primitive(m, product->n, type, data))
         entry->absent = "not offered on this CPU";
     return PLUMB_OK;
 }
@@ -183,7 +225,7 @@ plumb_status bench_enter_onednn(bench *b, bench_race *race,
 
     if (dnn == NULL)
         return PLUMB_NO_MEMORY;
-    if (!load(dnn)) {
+    if (!load(dnn) || !bench_at_end(b, end_dnn, dnn)) {
         bench_enter(race, BENCH_PEER, "oneDNN")->absent = "not installed";
         return PLUMB_OK;
     }
