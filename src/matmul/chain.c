@@ -174,8 +174,9 @@ static bool decided(const plumb_chain *chain, plumb_terms a, plumb_terms b, size
     return s.nan || s.up || s.down;
 }
 
-static float step(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t n, float c)
+float plumb_chain_step(const plumb_chain *chain, plumb_terms a, plumb_terms b, float c)
 {
+    const size_t n = chain->terms;
     float result;
 
     if ((a.special || b.special || !is_finite(c)) && decided(chain, a, b, n, c, &result))
@@ -183,8 +184,7 @@ static float step(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t
     return fused_add(chain, a, b, n, c);
 }
 
-/* c + sum as IEEE does it in the format of the results, which both have. */
-static float add(const plumb_chain *chain, float c, float sum)
+float plumb_chain_add(const plumb_chain *chain, float c, float sum)
 {
     if (c != c || sum != sum || (c == INFINITY && sum == -INFINITY) ||
         (c == -INFINITY && sum == INFINITY))
@@ -207,15 +207,15 @@ float plumb_chain_run(const plumb_chain *chain, plumb_terms a, plumb_terms b, si
 {
     if (chain->fused) {
         for (size_t k = 0; k < count; k += chain->terms)
-            c = step(chain, from(a, k), from(b, k), chain->terms, c);
+            c = plumb_chain_step(chain, from(a, k), from(b, k), c);
         return c;
     }
     for (size_t k = 0; k < count; k += chain->group) {
         float sum = 0;
 
         for (size_t i = k; i < k + chain->group; i += chain->terms)
-            sum = step(chain, from(a, i), from(b, i), chain->terms, sum);
-        c = add(chain, c, sum);
+            sum = plumb_chain_step(chain, from(a, i), from(b, i), sum);
+        c = plumb_chain_add(chain, c, sum);
     }
     return c;
 }

@@ -50,6 +50,12 @@ size_t plumb_chain_slot(const plumb_chain *chain, size_t k);
 float plumb_chain_run(const plumb_chain *chain, plumb_terms a, plumb_terms b, size_t count,
                       float c);
 
+/* One fused addition: c and chain->terms products. */
+float plumb_chain_step(const plumb_chain *chain, plumb_terms a, plumb_terms b, float c);
+
+/* c + sum as IEEE does it in the format of the results, which both have. */
+float plumb_chain_add(const plumb_chain *chain, float c, float sum);
+
 /* c and up to four exact sums of e2m1 products with their scales: whole multiples of
  * 2^(e - 8), e being the exponent of both scales.
  */

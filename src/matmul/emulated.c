@@ -5,6 +5,7 @@
  */
 #include "matmul/chain.h"
 #include "matmul/exact.h"
+#include "matmul/finish.h"
 #include "matmul/mode.h"
 #include "matmul/product.h"
 
@@ -44,10 +45,8 @@ typedef struct state {
 typedef struct job {
     const plumb_product *of;
     method method;
-    bool joined, entered; /* blocks are joined; old C is part of the sum */
-    plumb_chain chain;    /* UNIT */
-    plumb_result result;
-    uint32_t nan;
+    plumb_ending ending;
+    plumb_chain chain; /* UNIT */
     shape shape;
     size_t depth;
     side *a, *b;
@@ -94,17 +93,12 @@ static job make_job(const plumb_product *of)
     job j = {.of = of,
              .method = choose_method(unit, plumb_format_get(a), plumb_format_get(b)),
              .depth = plumb_operand_depth(of->a),
-             .result = of->how->output == PLUMB_FP16 ? plumb_to_fp16 : plumb_to_fp32,
-             .nan = 0x7fc00000u};
+             .ending = plumb_ending_of(of)};
 
-    j.joined = of->scaling.block > 0 && (unit != NULL || of->how->promote128);
-    j.entered = of->accumulate && !j.joined &&
-                (unit == NULL || (!of->scaling.at_end && !of->scaling.tensor));
     if (unit != NULL) {
         j.chain = plumb_chain_make(unit, of->how->output, a, b);
         if (of->scaling.chunks)
             j.chain.group = CHUNKS * CHUNK;
-        j.nan = j.chain.nan;
     }
     j.shape = choose_shape(&j);
     return j;
@@ -174,24 +168,6 @@ static void deal_workspace(job *j)
 
 /* --- panels ---------------------------------------------------------------- */
 
-/* Exponent of a power of two. */
-static int exponent_of(float power)
-{
-    const uint32_t bits = bits_of(power);
-
-    return bits < 0x800000u ? __builtin_ctz(bits) - 149 : (int)(bits >> 23) - 127;
-}
-
-/* The MX scale as part of the exponents; a NaN scale makes NaN of zeros too. */
-static plumb_parts with_scale(plumb_parts parts, float d)
-{
-    if (d != d)
-        return (plumb_parts){0, PLUMB_E_NAN};
-    if (parts.m != 0 && !plumb_parts_special(parts))
-        parts.e += exponent_of(d);
-    return parts;
-}
-
 static void put(const job *j, side *s, size_t at, plumb_parts parts)
 {
     const bool number = parts.m != 0 && !plumb_parts_special(parts);
@@ -230,7 +206,7 @@ static bool load_block(const job *j, side *s, size_t outer, size_t k, size_t cou
         if (inside && i < count) {
             if (i % 32 == 0)
                 d = plumb_operand_scale(s->operand, outer, k + i);
-            parts = with_scale(parts, d);
+            parts = plumb_with_scale(parts, d);
         }
         put(j, s, at + slot, parts);
         special |= plumb_parts_special(parts);
@@ -297,12 +273,12 @@ typedef struct place {
 /* Scales of a product in a block that are part of its exact sum. */
 static void find_scales(const job *j, const place *at, float scales[4])
 {
-    const bool inside = !j->joined;
+    const bool inside = !j->ending.joined;
 
     scales[0] = inside ? j->a->d[at->i][at->n] : 1;
     scales[1] = inside ? j->b->d[at->j][at->n] : 1;
-    scales[2] = inside ? j->a->tensor : 1;
-    scales[3] = inside ? j->b->tensor : 1;
+    scales[2] = inside ? j->ending.a_tensor : 1;
+    scales[3] = inside ? j->ending.b_tensor : 1;
 }
 
 static void see_specials(const job *j, const place *at, const float scales[4],
@@ -421,7 +397,7 @@ static float sum_chunks(const job *j, const place *at, float c)
             int32_t sum = 0;
 
             if (da != da || db != db)
-                return float_of(j->nan);
+                return float_of(j->ending.nan);
             for (size_t i = q; i < q + CHUNK; i++)
                 sum += a[i] * b[i];
             const plumb_parts sa = ue4m3_parts(da), sb = ue4m3_parts(db);
@@ -451,7 +427,7 @@ static float partial_sum(const job *j, const place *at, float c)
     if (j->of->scaling.chunks && j->method == UNIT) {
         if ((j->a->special[at->i] && has_nan(j->a, at->row, at)) ||
             (j->b->special[at->j] && has_nan(j->b, at->col, at)))
-            return float_of(j->nan);
+            return float_of(j->ending.nan);
         return sum_chunks(j, at, c);
     }
     if (j->method == UNIT)
@@ -461,16 +437,16 @@ static float partial_sum(const job *j, const place *at, float c)
 
     plumb_exact sum = {.added = 0};
     add_exactly(j, at, &sum);
-    return plumb_exact_round(&sum, &j->result);
+    return plumb_exact_round(&sum, &j->ending.result);
 }
 
 static void advance(const job *j, const place *at)
 {
     state *s = &j->states[at->i * TILE + at->j];
 
-    if (j->method != UNIT && !j->joined) {
+    if (j->method != UNIT && !j->ending.joined) {
         add_exactly(j, at, &j->exact[at->i * TILE + at->j]);
-    } else if (j->joined) {
+    } else if (j->ending.joined) {
         const float scale =
             j->of->scaling.at_join ? j->a->d[at->i][at->n] * j->b->d[at->j][at->n] : 1;
         s->main = fmaf(partial_sum(j, at, 0), scale, s->main);
@@ -503,34 +479,22 @@ static void begin(const job *j, size_t i, size_t k, float old)
     const size_t at = i * TILE + k;
 
     j->states[at] = (state){0, 0};
-    if (j->method != UNIT && !j->joined)
+    if (j->method != UNIT && !j->ending.joined)
         j->exact[at] = (plumb_exact){.added = 0};
-    if (!j->entered)
-        return;
     if (j->method == UNIT)
-        j->states[at].c = j->result.format == PLUMB_FP16 ? plumb_round_fp16(old) : old;
-    else
+        j->states[at].c = plumb_ending_first(&j->ending, old);
+    else if (j->ending.entered)
         plumb_exact_add_float(&j->exact[at], old);
 }
 
-/* The result from its sum and old C. */
 static float finish(const job *j, size_t i, size_t k, float old)
 {
-    const plumb_scaling *scaling = &j->of->scaling;
     const size_t at = i * TILE + k;
-    float x = j->joined ? j->states[at].main : j->states[at].c;
+    const float x = j->ending.joined ? j->states[at].main : j->states[at].c;
 
-    if (j->method != UNIT && !j->joined)
-        return plumb_exact_round(&j->exact[at], &j->result);
-    if (scaling->at_end)
-        x = fmaf(x, j->a->d[i][0] * j->b->d[k][0], 0);
-    if (scaling->tensor)
-        x = fmaf(x, j->a->tensor * j->b->tensor, 0);
-    if (j->of->accumulate && !j->entered)
-        x = old + x;
-    if (j->result.format == PLUMB_FP16)
-        x = plumb_round_fp16(x);
-    return x != x ? float_of(j->nan) : x;
+    if (j->method != UNIT && !j->ending.joined)
+        return plumb_exact_round(&j->exact[at], &j->ending.result);
+    return plumb_ending_last(&j->ending, j->of, x, j->a->d[i][0], j->b->d[k][0], old);
 }
 
 static void multiply_tile(const job *j, const plumb_tile *tile)

@@ -1,6 +1,7 @@
 /* The face of a product: checks everything, then hands it to the canonical micro-kernels or to
  * the emulation of what else adds up.  C is untouched unless everything is right.
  */
+#include "matmul/lanes.h"
 #include "matmul/product.h"
 #include "matmul/round.h"
 #include "quant/grain.h"
@@ -14,7 +15,9 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
 {
     if (how == NULL || how->kind == PLUMB_SUM_FP32)
         return plumb_canonical_workspace(m, n, k);
-    return plumb_emulated_workspace(how);
+    const size_t scalar = plumb_emulated_workspace(how), lanes = plumb_lanes_workspace();
+
+    return scalar > lanes ? scalar : lanes;
 }
 
 /* rows * ld * bytes is a size. */
@@ -105,7 +108,7 @@ static plumb_status check_how(const plumb_accumulator *how, plumb_error *why)
 /* Powers of two of 2^-127, which is subnormal, to 2^127: values of E8M0. */
 static bool is_e8m0(float d)
 {
-    const uint32_t bits = bits_of(d);
+    const uint32_t bits = bits_of(d), m = bits & 0x7fffffu;
 
     return bits == 0x00400000u ||
            (bits >= 0x00800000u && bits < 0x7f800000u && (bits & 0x7fffffu) == 0);
@@ -167,10 +170,11 @@ static void store_zeros(const plumb_tile *tile, float *c, size_t ldc)
         memset(c + i * ldc + tile->col, 0, (tile->col_end - tile->col) * sizeof *c);
 }
 
-plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_accumulator *how,
-                               const plumb_operand *a, const plumb_operand *b, float *c,
-                               size_t ldc, bool accumulate, plumb_tile tile,
-                               void *workspace, plumb_error *why)
+plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lanes,
+                               const plumb_accumulator *how, const plumb_operand *a,
+                               const plumb_operand *b, float *c, size_t ldc,
+                               bool accumulate, plumb_tile tile, void *workspace,
+                               plumb_error *why)
 {
     plumb_product p = {.how = how != NULL ? how : &canonical,
                        .a = a,
@@ -188,7 +192,7 @@ plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_accumulator
         store_zeros(&p.tile, c, ldc);
     else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_FP32)
         plumb_canonical_product(&p, micro);
-    else if (plumb_operand_depth(a) > 0)
+    else if (plumb_operand_depth(a) > 0 && !plumb_lanes_product(&p, lanes))
         plumb_emulated_product(&p);
     return PLUMB_OK;
 }

@@ -1,4 +1,5 @@
 /* The table of micro-kernels, and the choice of the fastest that may run here. */
+#include "matmul/lanes.h"
 #include "matmul/micro.h"
 
 const plumb_micro plumb_micros[] = {
@@ -14,6 +15,14 @@ const plumb_micro plumb_micros[] = {
 };
 const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
 
+const plumb_lanes plumb_lanes_rows[] = {
+    {"ref", PLUMB_CPU_BASELINE, NULL, NULL},
+#if defined(__x86_64__)
+    {"avx512", PLUMB_CPU_AVX512, plumb_lane_add_avx512, plumb_lane_prepare_avx512},
+#endif
+};
+const size_t plumb_lanes_count = sizeof plumb_lanes_rows / sizeof plumb_lanes_rows[0];
+
 static const plumb_micro *best_micro(void)
 {
     const unsigned cpu = plumb_cpu_flags();
@@ -26,10 +35,22 @@ static const plumb_micro *best_micro(void)
     return &plumb_micros[best];
 }
 
+static const plumb_lanes *best_lanes(void)
+{
+    const unsigned cpu = plumb_cpu_flags();
+    size_t best = 0;
+
+    for (size_t i = 0; i < plumb_lanes_count; i++) {
+        if ((plumb_lanes_rows[i].cpu & ~cpu) == 0)
+            best = i;
+    }
+    return &plumb_lanes_rows[best];
+}
+
 plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
                           const plumb_operand *b, float *c, size_t ldc, bool accumulate,
                           plumb_tile tile, void *workspace, plumb_error *why)
 {
-    return plumb_matmul_with(best_micro(), how, a, b, c, ldc, accumulate, tile, workspace,
-                             why);
+    return plumb_matmul_with(best_micro(), best_lanes(), how, a, b, c, ldc, accumulate,
+                             tile, workspace, why);
 }

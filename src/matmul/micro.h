@@ -54,10 +54,12 @@ typedef struct plumb_micro {
 extern const plumb_micro plumb_micros[];
 extern const size_t plumb_micro_count;
 
-/* plumb_matmul with a chosen micro-kernel, which this CPU must have.  (Only the canonical
- * accumulator has any.)
+/* plumb_matmul with a chosen micro-kernel for the canonical accumulator and chosen lanes for the
+ * others (matmul/lanes.h), which this CPU must have.
  */
-plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_accumulator *how,
+struct plumb_lanes;
+plumb_status plumb_matmul_with(const plumb_micro *micro, const struct plumb_lanes *lanes,
+                               const plumb_accumulator *how,
                                const plumb_operand *a, const plumb_operand *b, float *c,
                                size_t ldc, bool accumulate, plumb_tile tile,
                                void *workspace, plumb_error *why);

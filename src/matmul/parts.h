@@ -5,7 +5,7 @@
 #ifndef PLUMB_MATMUL_PARTS_H
 #define PLUMB_MATMUL_PARTS_H
 
-#include "plumb/format.h"
+#include "matmul/round.h"
 
 #include <stdlib.h>
 
@@ -79,6 +79,24 @@ static inline plumb_parts plumb_parts_as_fp16(plumb_parts parts, int fraction_bi
         parts.m *= 2;
         parts.e--;
     }
+    return parts;
+}
+
+/* Exponent of a power of two. */
+static inline int plumb_exponent_of(float power)
+{
+    const uint32_t bits = bits_of(power);
+
+    return bits < 0x800000u ? __builtin_ctz(bits) - 149 : (int)(bits >> 23) - 127;
+}
+
+/* The MX scale as part of the exponents; a NaN scale makes NaN of zeros too. */
+static inline plumb_parts plumb_with_scale(plumb_parts parts, float d)
+{
+    if (d != d)
+        return (plumb_parts){0, PLUMB_E_NAN};
+    if (parts.m != 0 && !plumb_parts_special(parts))
+        parts.e += plumb_exponent_of(d);
     return parts;
 }
 

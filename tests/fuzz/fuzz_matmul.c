@@ -7,6 +7,7 @@
  *   11-14 tile  then codes, and scales as fp32
  */
 #include "arguments.h"
+#include "matmul/lanes.h"
 #include "matmul/micro.h"
 
 enum { MOST_M = 13, MOST_N = 35, MOST_K = 300, MOST_PAD = 3, LEVELS = 3 };
@@ -149,7 +150,7 @@ static plumb_status call(const plumb_micro *micro, const product *p, plumb_tile 
         status = plumb_matmul(&p->how, &p->left, &p->right, result, p->ldc, p->accumulate,
                               tile, work, &why);
     else
-        status = plumb_matmul_with(micro, &p->how, &p->left, &p->right, result, p->ldc,
+        status = plumb_matmul_with(micro, &plumb_lanes_rows[0], &p->how, &p->left, &p->right, result, p->ldc,
                                    p->accumulate, tile, work, &why);
     check_guards(block, need);
     free(block);

@@ -1,6 +1,8 @@
 /* Every accumulator but the canonical one against an independent oracle, bit for bit: kinds,
  * promotion, fp16 results, formats, grains, layouts, tiles, accumulation, hostile operands.
  */
+#include "matmul/lanes.h"
+#include "matmul/micro.h"
 #include "draw.h"
 #include "oracle.h"
 
@@ -100,6 +102,32 @@ static float draw_old(enum mood mood)
     return bits % 3 == 0 ? 0 : draw_float((bits & 0x807fffffu) | (124 + bits % 9) << 23);
 }
 
+/* The product by every row of lanes that this CPU has: the same bits. */
+static void check_rows(const product *p, const plumb_operand *a, const plumb_operand *b,
+                       const float *old, size_t ldc, plumb_tile tile, void *workspace,
+                       const float *first, const char *what)
+{
+    const unsigned cpu = plumb_cpu_flags();
+    float *c = malloc(p->m * ldc * sizeof *c);
+    plumb_error why = {0};
+
+    for (size_t r = 0; r < plumb_lanes_count; r++) {
+        const plumb_lanes *lanes = &plumb_lanes_rows[r];
+
+        if ((lanes->cpu & ~cpu) != 0)
+            continue;
+        memcpy(c, old, p->m * ldc * sizeof *c);
+        CHECK_OK(plumb_matmul_with(&plumb_micros[0], lanes, &p->how, a, b, c, ldc,
+                                   p->accumulate, tile, workspace, &why),
+                 why);
+        for (size_t i = 0; i < p->m * ldc; i++)
+            CHECK(draw_float_bits(c[i]) == draw_float_bits(first[i]),
+                  "%s, %s: c[%zu, %zu] = %a, the best row gives %a", lanes->name, what,
+                  i / ldc, i % ldc, (double)c[i], (double)first[i]);
+    }
+    free(c);
+}
+
 /* The product in one go, and its tile: same bits, nothing else touched. */
 static void check_product(product *p)
 {
@@ -138,6 +166,7 @@ static void check_product(product *p)
               what, p->m, p->n, p->k, p->accumulate ? " accumulated" : "", row, col,
               (double)c[i], draw_float_bits(c[i]), (double)due, draw_float_bits(due));
     }
+    check_rows(p, &a, &b, old, ldc, tile, workspace, c, what);
     draw_free(&p->qa);
     draw_free(&p->qb);
     free(workspace);

@@ -4,6 +4,7 @@
  * that are plain, or hostile (infinities, NaN, subnormals, huge), or such that products and
  * sums lie at the edge of flushing, 2^-126.
  */
+#include "matmul/lanes.h"
 #include "matmul/micro.h"
 #include "draw.h"
 #include "oracle.h"
@@ -56,9 +57,9 @@ static void compare(const plumb_micro *micro, const plumb_accumulator *how,
     workspace[bytes] = 0x5a;
     for (size_t i = 0; i < m * ldc; i++)
         c[i] = untouched;
-    CHECK_OK(
-        plumb_matmul_with(micro, how, a, b, c, ldc, accumulate, *tile, workspace, &why),
-        why);
+    CHECK_OK(plumb_matmul_with(micro, &plumb_lanes_rows[0], how, a, b, c, ldc, accumulate,
+                               *tile, workspace, &why),
+             why);
     CHECK(workspace[bytes] == 0x5a, "%s wrote past its workspace", micro->name);
     for (size_t i = 0; i < m * ldc; i++) {
         const size_t row = i / ldc, col = i % ldc;
@@ -141,8 +142,8 @@ static void large_product(plumb_grain grain)
 
         if (!may_run(&plumb_micros[i]))
             continue;
-        CHECK_OK(plumb_matmul_with(&plumb_micros[i], NULL, &a, &b, to, N, false, everything,
-                                   workspace, &why),
+        CHECK_OK(plumb_matmul_with(&plumb_micros[i], &plumb_lanes_rows[0], NULL, &a, &b, to,
+                                   N, false, everything, workspace, &why),
                  why);
         CHECK(memcmp(ref, to, M * N * sizeof *ref) == 0, "%s differs from the reference",
               plumb_micros[i].name);
@@ -170,8 +171,8 @@ static float element_of(const plumb_micro *micro, const float *x, const float *y
     void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, 1, 1, k));
     float c = untouched;
 
-    CHECK(plumb_matmul_with(micro, NULL, &a, &b, &c, 1, false, (plumb_tile){0}, workspace,
-                            NULL) == PLUMB_OK,
+    CHECK(plumb_matmul_with(micro, &plumb_lanes_rows[0], NULL, &a, &b, &c, 1, false,
+                            (plumb_tile){0}, workspace, NULL) == PLUMB_OK,
           "%s failed", micro->name);
     free(workspace);
     return c;

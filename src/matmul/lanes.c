@@ -1,0 +1,419 @@
+/* Products added up by a matrix unit, many results at a time: panels of terms, the walk over
+ * them, and the definition for what the lanes leave.
+ *
+ * Each result is carried through K from first to last, so that neither tiling nor panels show
+ * in the bits.
+ */
+#include "matmul/lanes.h"
+#include "matmul/finish.h"
+#include "matmul/mode.h"
+
+#include <string.h>
+
+enum {
+    ROWS = 256,                  /* results along M in a tile; PLUMB_LANES along N */
+    SLOTS = 256,                 /* terms of a panel */
+    PANELS = ROWS / PLUMB_LANES, /* of A in a tile */
+    STEPS = SLOTS / 4,           /* fused additions in a panel, at most */
+    TOGETHER = 8                 /* outer indices that are decoded at once */
+};
+
+/* SLOTS terms of 64 outer indices of an operand. */
+typedef struct panel {
+    float x[SLOTS * PLUMB_LANES];
+    int8_t e[SLOTS * PLUMB_LANES];
+    int32_t top[STEPS * PLUMB_LANES];
+    uint64_t special[STEPS]; /* outer indices with an infinity or NaN among their terms */
+    float d[PLUMB_LANES];    /* scales of the block at hand */
+    size_t outer, count;
+} panel;
+
+typedef struct workspace {
+    panel a[PANELS], b;
+    float c[ROWS][PLUMB_LANES];    /* C of the next fused addition */
+    float sum[ROWS][PLUMB_LANES];  /* of the products alone, where C is added to them */
+    float main[ROWS][PLUMB_LANES]; /* what blocks are joined into */
+} workspace;
+
+typedef struct job {
+    const plumb_product *of;
+    const plumb_lanes *lanes;
+    plumb_chain chain;
+    plumb_lane_unit unit;
+    plumb_ending ending;
+    size_t depth, block_k, block_slots, panel_k;
+    workspace *w;
+} job;
+
+/* Part of a panel: fused addition `step`, which is one of `group` from k on, up to k_end. */
+typedef struct place {
+    size_t step, k, k_end, slot; /* slot of the step in the group */
+} place;
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- choice ---------------------------------------------------------------- */
+
+/* The largest significand, in multiples of 2^-fraction_bits. */
+static uint64_t largest_significand(plumb_format format)
+{
+    return (UINT64_C(2) << plumb_format_get(format)->fraction_bits) - 1;
+}
+
+/* Bound of the sum of n products, in units of the last bit that is kept, with C. */
+static uint64_t largest_sum(const plumb_chain *chain, const plumb_product *of, size_t n)
+{
+    const plumb_format a = of->a->matrix->format, b = of->b->matrix->format;
+    const uint64_t product = largest_significand(a) * largest_significand(b);
+    const uint64_t kept =
+        chain->lift >= 0 ? product << chain->lift : (product >> -chain->lift) + 1;
+
+    return n * kept + (UINT64_C(2) << chain->fraction_bits);
+}
+
+static bool is_covered(const plumb_product *of, const plumb_chain *chain)
+{
+    const bool whole_scales = !of->scaling.inside || chain->terms == 32;
+
+    return !of->scaling.chunks && whole_scales && chain->terms % 4 == 0 &&
+           chain->fraction_bits <= 25 &&
+           largest_sum(chain, of, chain->terms / 2) < UINT64_C(1) << 31 &&
+           (chain->result.format == PLUMB_FP16 || !chain->result.nearest);
+}
+
+static job make_job(const plumb_product *of, const plumb_lanes *lanes,
+                    const plumb_chain *chain)
+{
+    const size_t block = of->scaling.block, all = SLOTS / chain->group * chain->group;
+    const size_t slots = block > 0 ? plumb_round_up(block, chain->group) : all;
+    const bool half = chain->result.format == PLUMB_FP16;
+
+    return (job){
+        .of = of,
+        .lanes = lanes,
+        .chain = *chain,
+        .unit = {.terms = chain->terms,
+                 .fraction_bits = chain->fraction_bits,
+                 .floor = chain->floor,
+                 .result_bits = chain->result.fraction_bits,
+                 .emin = plumb_emin(chain->result.format),
+                 .half = half,
+                 .wide = half || largest_sum(chain, of, chain->terms) >= 1 << 24},
+        .ending = plumb_ending_of(of),
+        .depth = plumb_operand_depth(of->a),
+        .block_k = block > 0 ? block : slots,
+        .block_slots = slots,
+        .panel_k = block > 0 ? SLOTS / slots * block : slots,
+        .w = of->workspace,
+    };
+}
+
+size_t plumb_lanes_workspace(void)
+{
+    return plumb_round_up(sizeof(workspace), 64);
+}
+
+/* --- panels ---------------------------------------------------------------- */
+
+static inline float value_of_fp16(uint32_t code)
+{
+    const uint32_t magnitude = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
+    const float x = magnitude < 0x0f800000u ? float_of(magnitude) * 0x1p112f : NAN;
+
+    return float_of(bits_of(x) | sign);
+}
+
+/* Values of n codes, `stride` elements apart; any infinity or NaN for what is none. */
+static void decode(plumb_format format, const void *codes, size_t stride, size_t n,
+                   float *x)
+{
+    const float *table = plumb_format_decode_table(format);
+
+    if (table != NULL) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = table[((const uint8_t *)codes)[i * stride]];
+    } else if (format == PLUMB_BF16) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = float_of((uint32_t)((const uint16_t *)codes)[i * stride] << 16);
+    } else if (format == PLUMB_FP16) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = value_of_fp16(((const uint16_t *)codes)[i * stride]);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            x[i] = float_of(((const uint32_t *)codes)[i * stride] & 0xffffe000u);
+    }
+}
+
+/* Bits of the x that are no numbers; they become 0. */
+static uint64_t take_specials(float *x, size_t n)
+{
+    uint64_t specials = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if ((bits_of(x[i]) & 0x7f800000u) == 0x7f800000u) {
+            specials |= UINT64_C(1) << i;
+            x[i] = 0;
+        }
+    }
+    return specials;
+}
+
+/* Outer indices `first` to `end` of a block of K that begins at `slot`. */
+static void load_block(const job *j, const plumb_operand *operand, size_t first, size_t end,
+                       size_t k, size_t k_count, size_t slot, panel *p)
+{
+    const plumb_quantized *q = operand->matrix;
+    const size_t stride = operand->transposed ? 1 : q->ld;
+
+    for (size_t i = 0; i < k_count; i++) {
+        const size_t at = slot + plumb_chain_slot(&j->chain, i);
+        float *x = p->x + at * PLUMB_LANES + first;
+
+        decode(q->format, plumb_operand_element(operand, p->outer + first, k + i), stride,
+               end - first, x);
+        p->special[at / j->chain.terms] |= take_specials(x, end - first) << first;
+    }
+}
+
+/* Scales inside the unit: to the exponents of the fused addition at k. */
+static void add_scales(const plumb_operand *operand, size_t k, size_t step, panel *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const float d = plumb_operand_scale(operand, p->outer + i, k);
+
+        if (d != d)
+            p->special[step] |= UINT64_C(1) << i;
+        else
+            p->top[step * PLUMB_LANES + i] += plumb_exponent_of(d);
+    }
+}
+
+static void load_panel(const job *j, const plumb_operand *operand, size_t k, panel *p)
+{
+    const size_t k_count = smaller(j->panel_k, j->depth - k), terms = j->chain.terms;
+    const plumb_format_info *format = plumb_format_get(operand->matrix->format);
+
+    memset(p->x, 0, sizeof p->x);
+    memset(p->special, 0, sizeof p->special);
+    for (size_t first = 0; first < p->count; first += TOGETHER) {
+        const size_t end = smaller(first + TOGETHER, p->count);
+
+        for (size_t i = 0, slot = 0; i < k_count; i += j->block_k, slot += j->block_slots)
+            load_block(j, operand, first, end, k + i, smaller(j->block_k, k_count - i),
+                       slot, p);
+    }
+    for (size_t step = 0; step < SLOTS / terms; step++) {
+        const size_t at = step * terms * PLUMB_LANES;
+
+        j->lanes->prepare(terms, format->emin, p->x + at, p->e + at,
+                          p->top + step * PLUMB_LANES);
+        if (j->of->scaling.inside && step * terms < k_count)
+            add_scales(operand, k + step * terms, step, p);
+    }
+}
+
+/* --- what lanes leave ------------------------------------------------------ */
+
+typedef struct terms {
+    int16_t m[PLUMB_UNIT_MAX_TERMS], e[PLUMB_UNIT_MAX_TERMS];
+} terms;
+
+static plumb_terms read_terms(const job *j, const plumb_operand *operand, size_t outer,
+                              const place *at, terms *t)
+{
+    const plumb_format_info *format = plumb_format_get(operand->matrix->format);
+
+    for (size_t i = 0; i < j->chain.group; i++) {
+        const size_t slot = plumb_chain_slot(&j->chain, i), k = at->k + i;
+        plumb_parts parts = {0, PLUMB_E_ZERO};
+
+        if (slot < at->slot || slot >= at->slot + j->chain.terms)
+            continue;
+        if (k < at->k_end)
+            parts = plumb_code_parts(
+                format,
+                plumb_load_code(format, plumb_operand_element(operand, outer, k), 0));
+        if (k < at->k_end && j->of->scaling.inside)
+            parts = plumb_with_scale(parts, plumb_operand_scale(operand, outer, k));
+        t->m[slot - at->slot] = (int16_t)parts.m;
+        t->e[slot - at->slot] = (int16_t)parts.e;
+    }
+    return (plumb_terms){t->m, t->e, true};
+}
+
+static void define(const job *j, const panel *a, size_t row, const place *at, uint64_t left,
+                   float *c)
+{
+    terms ta, tb;
+
+    if (left == 0)
+        return;
+    const plumb_terms of_a = read_terms(j, j->of->a, a->outer + row, at, &ta);
+
+    for (; left != 0; left &= left - 1) {
+        const size_t i = (size_t)__builtin_ctzll(left);
+        const plumb_terms of_b = read_terms(j, j->of->b, j->w->b.outer + i, at, &tb);
+
+        c[i] = plumb_chain_step(&j->chain, of_a, of_b, c[i]);
+    }
+}
+
+/* --- sums ------------------------------------------------------------------ */
+
+static plumb_lane_terms terms_of(const job *j, const panel *p, size_t step)
+{
+    const size_t at = step * j->chain.terms * PLUMB_LANES;
+
+    return (plumb_lane_terms){p->x + at, p->e + at, p->top + step * PLUMB_LANES};
+}
+
+/* One fused addition for all results of the tile. */
+static void add_step(const job *j, size_t rows, const place *at, float (*c)[PLUMB_LANES])
+{
+    const panel *b = &j->w->b;
+    const plumb_lane_terms of_b = terms_of(j, b, at->step);
+    const size_t width = plumb_round_up(b->count, 16);
+    const uint64_t all = ~UINT64_C(0) >> (64 - b->count);
+
+    for (size_t i = 0; i < rows; i++) {
+        const panel *a = &j->w->a[i / PLUMB_LANES];
+        const size_t row = i % PLUMB_LANES;
+        const bool special = (a->special[at->step] >> row & 1) != 0;
+        const uint64_t left =
+            j->lanes->add(&j->unit, terms_of(j, a, at->step), row, of_b, width,
+                          special ? all : b->special[at->step], c[i]);
+
+        define(j, a, row, at, left & all, c[i]);
+    }
+}
+
+/* c += sum in the format of the results. */
+static void add_sums(const job *j, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t k = 0; k < PLUMB_LANES; k++)
+            j->w->c[i][k] = plumb_chain_add(&j->chain, j->w->c[i][k], j->w->sum[i][k]);
+    }
+}
+
+/* The products of one group, `step` being its first fused addition. */
+static void add_group(const job *j, size_t rows, size_t step, size_t k, size_t k_end)
+{
+    place at = {step, k, k_end, 0};
+    float(*c)[PLUMB_LANES] = j->chain.fused ? j->w->c : j->w->sum;
+
+    if (!j->chain.fused)
+        memset(j->w->sum, 0, sizeof j->w->sum);
+    for (; at.slot < j->chain.group; at.slot += j->chain.terms, at.step++)
+        add_step(j, rows, &at, c);
+    if (!j->chain.fused)
+        add_sums(j, rows);
+}
+
+static void load_scales(const job *j, const plumb_operand *operand, size_t k, panel *p)
+{
+    const plumb_panel at = {p->outer, p->count, k, smaller(j->block_k, j->depth - k)};
+
+    plumb_pack_scales(operand, &at, p->d);
+}
+
+static void join(const job *j, size_t rows, size_t k)
+{
+    const bool scaled = j->of->scaling.at_join;
+
+    for (size_t p = 0; scaled && p * PLUMB_LANES < rows; p++)
+        load_scales(j, j->of->a, k, &j->w->a[p]);
+    if (scaled)
+        load_scales(j, j->of->b, k, &j->w->b);
+    for (size_t i = 0; i < rows; i++) {
+        const float da = scaled ? j->w->a[i / PLUMB_LANES].d[i % PLUMB_LANES] : 1;
+
+        for (size_t n = 0; n < j->w->b.count; n++)
+            j->w->main[i][n] =
+                fmaf(j->w->c[i][n], scaled ? da * j->w->b.d[n] : 1, j->w->main[i][n]);
+    }
+}
+
+static void advance_panel(const job *j, size_t rows, size_t k)
+{
+    const size_t count = smaller(j->panel_k, j->depth - k);
+    const size_t steps = j->block_slots / j->chain.terms;
+
+    for (size_t i = 0, first = 0; i < count; i += j->block_k, first += steps) {
+        const size_t length = smaller(j->block_k, count - i);
+
+        if (j->ending.joined)
+            memset(j->w->c, 0, sizeof j->w->c);
+        for (size_t g = 0; g < length; g += j->chain.group)
+            add_group(j, rows, first + g / j->chain.terms, k + i + g, k + i + length);
+        if (j->ending.joined)
+            join(j, rows, k + i);
+    }
+}
+
+static void multiply_tile(const job *j, const plumb_tile *tile)
+{
+    const plumb_product *of = j->of;
+    const size_t rows = tile->row_end - tile->row, cols = tile->col_end - tile->col;
+    workspace *w = j->w;
+    float *c = of->c + tile->row * of->ldc + tile->col;
+
+    memset(w->c, 0, sizeof w->c);
+    memset(w->main, 0, sizeof w->main);
+    w->b.outer = tile->col;
+    w->b.count = cols;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t n = 0; n < cols; n++)
+            w->c[i][n] = plumb_ending_first(&j->ending, c[i * of->ldc + n]);
+    }
+    for (size_t k = 0; k < j->depth; k += j->panel_k) {
+        load_panel(j, of->b, k, &w->b);
+        for (size_t i = 0; i < rows; i += PLUMB_LANES) {
+            panel *a = &w->a[i / PLUMB_LANES];
+
+            a->outer = tile->row + i;
+            a->count = smaller(PLUMB_LANES, rows - i);
+            load_panel(j, of->a, k, a);
+        }
+        advance_panel(j, rows, k);
+    }
+    load_scales(j, of->b, 0, &w->b);
+    for (size_t i = 0; i < rows; i++) {
+        panel *a = &w->a[i / PLUMB_LANES];
+
+        if (i % PLUMB_LANES == 0)
+            load_scales(j, of->a, 0, a);
+        for (size_t n = 0; n < cols; n++)
+            c[i * of->ldc + n] = plumb_ending_last(
+                &j->ending, of, j->ending.joined ? w->main[i][n] : w->c[i][n],
+                a->d[i % PLUMB_LANES], w->b.d[n], c[i * of->ldc + n]);
+    }
+}
+
+bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes)
+{
+    const plumb_unit *unit = plumb_unit_get(of->how->kind);
+    const plumb_tile *all = &of->tile;
+
+    if (lanes->add == NULL || unit == NULL)
+        return false;
+    const plumb_chain chain = plumb_chain_make(unit, of->how->output, of->a->matrix->format,
+                                               of->b->matrix->format);
+    if (!is_covered(of, &chain))
+        return false;
+    const job j = make_job(of, lanes, &chain);
+    const unsigned before = plumb_mode_enter(false);
+    for (size_t col = all->col; col < all->col_end; col += PLUMB_LANES) {
+        for (size_t row = all->row; row < all->row_end; row += ROWS) {
+            const plumb_tile tile = {row, smaller(row + ROWS, all->row_end), col,
+                                     smaller(col + PLUMB_LANES, all->col_end)};
+
+            multiply_tile(&j, &tile);
+        }
+    }
+    plumb_mode_leave(before);
+    return true;
+}

@@ -1,0 +1,102 @@
+/* matmul/lanes.h - matrix units on many results at once, one row for each instruction set.
+ *
+ * A row advances 64 neighbouring results by one fused addition.  Results that its arithmetic
+ * does not cover (infinities, NaN, exponents far apart or near the ends of fp32) it leaves as
+ * they were and names; they are then computed by the definition in chain.c.  Dispatch and tests
+ * walk the same table.
+ */
+#ifndef PLUMB_MATMUL_LANES_H
+#define PLUMB_MATMUL_LANES_H
+
+#include "matmul/chain.h"
+#include "matmul/product.h"
+
+enum {
+    PLUMB_LANES = 64,
+    PLUMB_LANES_ZERO = -128, /* e of a zero: adding to it saturates */
+    PLUMB_LANES_LEAST = -60, /* e of what is as small as that, or smaller */
+    /* Largest exponents that are aligned in fp32: every power of two is then a normal number. */
+    PLUMB_LANES_RANGE = 90
+};
+
+typedef struct plumb_lane_unit {
+    size_t terms; /* even */
+    int fraction_bits, floor, result_bits;
+    int emin;  /* of the results */
+    bool half; /* fp16 results to nearest, else fp32 toward zero */
+    bool wide; /* sums need more than 24 bits; fp64 holds them */
+} plumb_lane_unit;
+
+/* Terms of one fused addition of 64 rows of an operand: value = x * 2^top, exponent e + top. */
+typedef struct plumb_lane_terms {
+    const float *x;     /* [terms][64], below 4 in magnitude */
+    const int8_t *e;    /* [terms][64] */
+    const int32_t *top; /* [64] */
+} plumb_lane_terms;
+
+/* c[i] = the unit's sum of c[i] and the products of row `row` of a and row i of b, for i below
+ * width, a multiple of 16, unless bit i of `leave` is set.  Returns the bits of those that are
+ * left to be done; a NaN in c stays and is done.
+ */
+typedef uint64_t plumb_lane_add(const plumb_lane_unit *unit, plumb_lane_terms a, size_t row,
+                                plumb_lane_terms b, size_t width, uint64_t leave, float *c);
+
+/* x[terms][64], finite values of a format, to terms as above; emin is that of the format. */
+typedef void plumb_lane_prepare(size_t terms, int emin, float *x, int8_t *e, int32_t *top);
+
+/* add NULL: every result by the definition. */
+typedef struct plumb_lanes {
+    const char *name;
+    unsigned cpu; /* PLUMB_CPU_* it needs */
+    plumb_lane_add *add;
+    plumb_lane_prepare *prepare;
+} plumb_lanes;
+
+/* The reference comes first and the fastest last. */
+extern const plumb_lanes plumb_lanes_rows[];
+extern const size_t plumb_lanes_count;
+
+/* The product by lanes; false, with nothing done, when it has a form that they do not cover. */
+bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes);
+
+size_t plumb_lanes_workspace(void);
+
+plumb_lane_add plumb_lane_add_avx2, plumb_lane_add_avx512;
+plumb_lane_prepare plumb_lane_prepare_avx2, plumb_lane_prepare_avx512;
+
+/* The body of every prepare, for the compiler to vectorise. */
+static inline void plumb_lane_prepare_any(size_t terms, int emin, float *x, int8_t *e,
+                                          int32_t *top)
+{
+    int32_t exponent[PLUMB_UNIT_MAX_TERMS][PLUMB_LANES];
+    float down[PLUMB_LANES];
+
+    for (size_t i = 0; i < PLUMB_LANES; i++)
+        top[i] = PLUMB_E_ZERO;
+    for (size_t t = 0; t < terms; t++) {
+        for (size_t i = 0; i < PLUMB_LANES; i++) {
+            const uint32_t magnitude = bits_of(x[t * PLUMB_LANES + i]) & 0x7fffffffu;
+            const int32_t own = (int32_t)(magnitude >> 23) - 127;
+            const int32_t coded = own > emin ? own : emin;
+
+            exponent[t][i] = magnitude == 0 ? PLUMB_E_ZERO : coded;
+            top[i] = exponent[t][i] > top[i] ? exponent[t][i] : top[i];
+        }
+    }
+    for (size_t i = 0; i < PLUMB_LANES; i++) {
+        top[i] = top[i] < -126 ? 0 : top[i] > 126 ? 126 : top[i];
+        down[i] = float_of((uint32_t)(127 - top[i]) << 23);
+    }
+    for (size_t t = 0; t < terms; t++) {
+        for (size_t i = 0; i < PLUMB_LANES; i++) {
+            const int32_t below = exponent[t][i] - top[i];
+            const int32_t kept = below > PLUMB_LANES_LEAST ? below : PLUMB_LANES_LEAST;
+
+            x[t * PLUMB_LANES + i] *= down[i];
+            e[t * PLUMB_LANES + i] =
+                (int8_t)(exponent[t][i] == PLUMB_E_ZERO ? PLUMB_LANES_ZERO : kept);
+        }
+    }
+}
+
+#endif
