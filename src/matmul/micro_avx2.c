@@ -106,8 +106,8 @@ void plumb_micro_store_avx2(const float *tile, float *c, size_t ldc, size_t rows
     }
 }
 
-/* Eight codes to fp32, through fp16 as in the AVX-512 variant. */
-static inline __m256 decode8(plumb_format format, const void *codes)
+/* Eight codes to fp32, through fp16 or a table as in the AVX-512 variant. */
+static inline __m256 decode8(plumb_format format, const float *table, const void *codes)
 {
     if (format == PLUMB_FP32)
         return _mm256_loadu_ps(codes);
@@ -115,6 +115,14 @@ static inline __m256 decode8(plumb_format format, const void *codes)
         const __m128i x = _mm_loadu_si128(codes);
         return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
     }
+    if (format == PLUMB_TF32)
+        return _mm256_castsi256_ps(_mm256_and_si256(
+            _mm256_loadu_si256(codes), _mm256_set1_epi32((int32_t)0xffffe000u)));
+    if (format == PLUMB_FP16)
+        return _mm256_cvtph_ps(_mm_loadu_si128(codes));
+    if (format != PLUMB_E5M2 && format != PLUMB_E4M3)
+        return _mm256_i32gather_ps(table, _mm256_cvtepu8_epi32(_mm_loadl_epi64(codes)),
+                                   sizeof *table);
     const __m128i x = _mm_cvtepu8_epi16(_mm_loadl_epi64(codes));
     if (format == PLUMB_E5M2)
         return _mm256_cvtph_ps(_mm_slli_epi16(x, 8));
@@ -130,28 +138,31 @@ static inline __m256 decode8(plumb_format format, const void *codes)
 
 static inline size_t code_bytes(plumb_format format)
 {
-    return format == PLUMB_FP32 ? 4 : format == PLUMB_BF16 ? 2 : 1;
+    if (format == PLUMB_FP32 || format == PLUMB_TF32)
+        return 4;
+    return format == PLUMB_BF16 || format == PLUMB_FP16 ? 2 : 1;
 }
 
 /* The same for the first n of eight codes, touching no byte past them. */
-static inline __m256 decode(plumb_format format, const void *codes, size_t i, size_t n)
+static inline __m256 decode(plumb_format format, const float *table, const void *codes,
+                            size_t i, size_t n)
 {
     const unsigned char *at = (const unsigned char *)codes + i * code_bytes(format);
     unsigned char part[WIDTH * sizeof(float)] = {0};
 
     if (n >= WIDTH)
-        return decode8(format, at);
+        return decode8(format, table, at);
     memcpy(part, at, n * code_bytes(format));
-    return decode8(format, part);
+    return decode8(format, table, part);
 }
 
-static inline void copy(plumb_format format, const void *codes, size_t ld, size_t rows,
-                        size_t cols, float *x, size_t stride)
+static inline void copy(plumb_format format, const float *table, const void *codes,
+                        size_t ld, size_t rows, size_t cols, float *x, size_t stride)
 {
     for (size_t r = 0; r < rows; r++) {
         for (size_t c = 0; c < cols; c += WIDTH)
             _mm256_maskstore_ps(x + r * stride + c, lanes(cols - c),
-                                decode(format, codes, r * ld + c, cols - c));
+                                decode(format, table, codes, r * ld + c, cols - c));
     }
 }
 
@@ -179,8 +190,8 @@ static inline void transpose(__m256 v[WIDTH])
     }
 }
 
-static inline void turn(plumb_format format, const void *codes, size_t ld, size_t rows,
-                        size_t cols, float *x, size_t stride)
+static inline void turn(plumb_format format, const float *table, const void *codes,
+                        size_t ld, size_t rows, size_t cols, float *x, size_t stride)
 {
     for (size_t r = 0; r < rows; r += WIDTH) {
         for (size_t c = 0; c < cols; c += WIDTH) {
@@ -188,8 +199,9 @@ static inline void turn(plumb_format format, const void *codes, size_t ld, size_
 
 #pragma GCC unroll 8
             for (size_t i = 0; i < WIDTH; i++)
-                v[i] = r + i < rows ? decode(format, codes, (r + i) * ld + c, cols - c)
-                                    : _mm256_setzero_ps();
+                v[i] = r + i < rows
+                           ? decode(format, table, codes, (r + i) * ld + c, cols - c)
+                           : _mm256_setzero_ps();
             transpose(v);
             for (size_t i = 0; i < WIDTH && c + i < cols; i++)
                 _mm256_maskstore_ps(x + (c + i) * stride + r, lanes(rows - r), v[i]);
@@ -200,26 +212,58 @@ static inline void turn(plumb_format format, const void *codes, size_t ld, size_
 void plumb_micro_copy_avx2(plumb_format format, const void *codes, size_t ld, size_t rows,
                            size_t cols, float *x, size_t stride)
 {
-    if (format == PLUMB_FP32)
-        copy(PLUMB_FP32, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_BF16)
-        copy(PLUMB_BF16, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_E4M3)
-        copy(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
-    else
-        copy(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+    const float *table = plumb_format_decode_table(format);
+
+    switch (format) {
+    case PLUMB_FP32:
+        copy(PLUMB_FP32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_BF16:
+        copy(PLUMB_BF16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_FP16:
+        copy(PLUMB_FP16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_TF32:
+        copy(PLUMB_TF32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E4M3:
+        copy(PLUMB_E4M3, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E5M2:
+        copy(PLUMB_E5M2, table, codes, ld, rows, cols, x, stride);
+        break;
+    default:
+        copy(PLUMB_E2M1, table, codes, ld, rows, cols, x, stride);
+    }
 }
 
 void plumb_micro_turn_avx2(plumb_format format, const void *codes, size_t ld, size_t rows,
                            size_t cols, float *x, size_t stride)
 {
-    if (format == PLUMB_FP32)
-        turn(PLUMB_FP32, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_BF16)
-        turn(PLUMB_BF16, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_E4M3)
-        turn(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
-    else
-        turn(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+    const float *table = plumb_format_decode_table(format);
+
+    switch (format) {
+    case PLUMB_FP32:
+        turn(PLUMB_FP32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_BF16:
+        turn(PLUMB_BF16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_FP16:
+        turn(PLUMB_FP16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_TF32:
+        turn(PLUMB_TF32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E4M3:
+        turn(PLUMB_E4M3, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E5M2:
+        turn(PLUMB_E5M2, table, codes, ld, rows, cols, x, stride);
+        break;
+    default:
+        turn(PLUMB_E2M1, table, codes, ld, rows, cols, x, stride);
+    }
 }
 #endif

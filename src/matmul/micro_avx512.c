@@ -103,12 +103,12 @@ void plumb_micro_store_avx512(const float *tile, float *c, size_t ldc, size_t ro
     }
 }
 
-/* Sixteen codes to fp32.  The 8-bit formats go through fp16, whose conversion is exact and
+/* Sixteen codes to fp32.  The common 8-bit formats go through fp16, whose conversion is exact and
  * ignores denormals-are-zero: E5M2 is the upper half of an fp16, E4M3 is one of 2^-8 times
- * the value (its NaN gets the exponent of a NaN first).
+ * the value (its NaN gets the exponent of a NaN first).  The others are looked up.
  */
-static inline __m512 decode(plumb_format format, const void *codes, size_t i,
-                            __mmask16 mask)
+static inline __m512 decode(plumb_format format, const float *table, const void *codes,
+                            size_t i, __mmask16 mask)
 {
     if (format == PLUMB_FP32)
         return _mm512_maskz_loadu_ps(mask, (const float *)codes + i);
@@ -116,8 +116,17 @@ static inline __m512 decode(plumb_format format, const void *codes, size_t i,
         const __m256i x = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)codes + i);
         return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
     }
-    const __m256i x =
-        _mm256_cvtepu8_epi16(_mm_maskz_loadu_epi8(mask, (const uint8_t *)codes + i));
+    if (format == PLUMB_TF32) {
+        const __m512i x = _mm512_maskz_loadu_epi32(mask, (const uint32_t *)codes + i);
+        return _mm512_castsi512_ps(
+            _mm512_and_si512(x, _mm512_set1_epi32((int32_t)0xffffe000u)));
+    }
+    if (format == PLUMB_FP16)
+        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)codes + i));
+    const __m128i bytes = _mm_maskz_loadu_epi8(mask, (const uint8_t *)codes + i);
+    if (format != PLUMB_E5M2 && format != PLUMB_E4M3)
+        return _mm512_i32gather_ps(_mm512_cvtepu8_epi32(bytes), table, sizeof *table);
+    const __m256i x = _mm256_cvtepu8_epi16(bytes);
     if (format == PLUMB_E5M2)
         return _mm512_cvtph_ps(_mm256_slli_epi16(x, 8));
 
@@ -130,15 +139,15 @@ static inline __m512 decode(plumb_format format, const void *codes, size_t i,
     return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256));
 }
 
-static inline void copy(plumb_format format, const void *codes, size_t ld, size_t rows,
-                        size_t cols, float *x, size_t stride)
+static inline void copy(plumb_format format, const float *table, const void *codes,
+                        size_t ld, size_t rows, size_t cols, float *x, size_t stride)
 {
     for (size_t r = 0; r < rows; r++) {
         for (size_t c = 0; c < cols; c += WIDTH) {
             const __mmask16 mask = lanes(cols - c);
 
             _mm512_mask_storeu_ps(x + r * stride + c, mask,
-                                  decode(format, codes, r * ld + c, mask));
+                                  decode(format, table, codes, r * ld + c, mask));
         }
     }
 }
@@ -174,8 +183,8 @@ static inline void transpose(__m512 v[WIDTH])
     }
 }
 
-static inline void turn(plumb_format format, const void *codes, size_t ld, size_t rows,
-                        size_t cols, float *x, size_t stride)
+static inline void turn(plumb_format format, const float *table, const void *codes,
+                        size_t ld, size_t rows, size_t cols, float *x, size_t stride)
 {
     const __mmask16 row_mask = lanes(rows);
 
@@ -185,7 +194,8 @@ static inline void turn(plumb_format format, const void *codes, size_t ld, size_
 
 #pragma GCC unroll 16
         for (size_t r = 0; r < WIDTH; r++)
-            v[r] = r < rows ? decode(format, codes, r * ld + c, mask) : _mm512_setzero_ps();
+            v[r] = r < rows ? decode(format, table, codes, r * ld + c, mask)
+                            : _mm512_setzero_ps();
         transpose(v);
         for (size_t i = 0; i < WIDTH && c + i < cols; i++)
             _mm512_mask_storeu_ps(x + (c + i) * stride, row_mask, v[i]);
@@ -195,26 +205,58 @@ static inline void turn(plumb_format format, const void *codes, size_t ld, size_
 void plumb_micro_copy_avx512(plumb_format format, const void *codes, size_t ld, size_t rows,
                              size_t cols, float *x, size_t stride)
 {
-    if (format == PLUMB_FP32)
-        copy(PLUMB_FP32, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_BF16)
-        copy(PLUMB_BF16, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_E4M3)
-        copy(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
-    else
-        copy(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+    const float *table = plumb_format_decode_table(format);
+
+    switch (format) {
+    case PLUMB_FP32:
+        copy(PLUMB_FP32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_BF16:
+        copy(PLUMB_BF16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_FP16:
+        copy(PLUMB_FP16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_TF32:
+        copy(PLUMB_TF32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E4M3:
+        copy(PLUMB_E4M3, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E5M2:
+        copy(PLUMB_E5M2, table, codes, ld, rows, cols, x, stride);
+        break;
+    default:
+        copy(PLUMB_E2M1, table, codes, ld, rows, cols, x, stride);
+    }
 }
 
 void plumb_micro_turn_avx512(plumb_format format, const void *codes, size_t ld, size_t rows,
                              size_t cols, float *x, size_t stride)
 {
-    if (format == PLUMB_FP32)
-        turn(PLUMB_FP32, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_BF16)
-        turn(PLUMB_BF16, codes, ld, rows, cols, x, stride);
-    else if (format == PLUMB_E4M3)
-        turn(PLUMB_E4M3, codes, ld, rows, cols, x, stride);
-    else
-        turn(PLUMB_E5M2, codes, ld, rows, cols, x, stride);
+    const float *table = plumb_format_decode_table(format);
+
+    switch (format) {
+    case PLUMB_FP32:
+        turn(PLUMB_FP32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_BF16:
+        turn(PLUMB_BF16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_FP16:
+        turn(PLUMB_FP16, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_TF32:
+        turn(PLUMB_TF32, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E4M3:
+        turn(PLUMB_E4M3, table, codes, ld, rows, cols, x, stride);
+        break;
+    case PLUMB_E5M2:
+        turn(PLUMB_E5M2, table, codes, ld, rows, cols, x, stride);
+        break;
+    default:
+        turn(PLUMB_E2M1, table, codes, ld, rows, cols, x, stride);
+    }
 }
 #endif

@@ -37,23 +37,6 @@ const void *plumb_operand_element(const plumb_operand *operand, size_t outer, si
                                : code_at(operand->matrix, outer, k);
 }
 
-/* The micro-kernels decode what training uses; the reference decodes everything. */
-static bool is_common(plumb_format format)
-{
-    return format == PLUMB_FP32 || format == PLUMB_BF16 || format == PLUMB_E4M3 ||
-           format == PLUMB_E5M2;
-}
-
-static plumb_micro_unpack *copy_of(const plumb_micro *micro, plumb_format format)
-{
-    return is_common(format) ? micro->copy : plumb_micro_copy_ref;
-}
-
-static plumb_micro_unpack *turn_of(const plumb_micro *micro, plumb_format format)
-{
-    return is_common(format) ? micro->turn : plumb_micro_turn_ref;
-}
-
 void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
                      const plumb_panel *panel, float *rows)
 {
@@ -62,14 +45,14 @@ void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
         plumb_round_up(panel->k_count, PLUMB_MICRO_CHAIN) - panel->k_count;
 
     if (!operand->transposed)
-        copy_of(micro, q->format)(
-            q->format, plumb_operand_element(operand, panel->outer, panel->k), q->ld,
-            panel->outer_count, panel->k_count, rows, PLUMB_MICRO_LD);
+        micro->copy(q->format, plumb_operand_element(operand, panel->outer, panel->k),
+                    q->ld, panel->outer_count, panel->k_count, rows, PLUMB_MICRO_LD);
     for (size_t k = 0; operand->transposed && k < panel->k_count; k += TURN) {
-        turn_of(micro, q->format)(
-            q->format, plumb_operand_element(operand, panel->outer, panel->k + k), q->ld,
-            smaller(TURN, panel->k_count - k), panel->outer_count, rows + k,
-            PLUMB_MICRO_LD);
+        const size_t left = panel->k_count - k;
+
+        micro->turn(q->format, plumb_operand_element(operand, panel->outer, panel->k + k),
+                    q->ld, left < TURN ? left : TURN, panel->outer_count, rows + k,
+                    PLUMB_MICRO_LD);
     }
     for (size_t i = 0; padding > 0 && i < panel->outer_count; i++)
         memset(rows + i * PLUMB_MICRO_LD + panel->k_count, 0, padding * sizeof *rows);
@@ -83,13 +66,13 @@ static void pack_sliver(const plumb_micro *micro, const plumb_operand *operand,
         plumb_round_up(panel->k_count, PLUMB_MICRO_CHAIN) - panel->k_count;
 
     if (operand->transposed)
-        copy_of(micro, q->format)(q->format,
-                                  plumb_operand_element(operand, outer, panel->k), q->ld,
-                                  panel->k_count, count, sliver, micro->nr);
+        micro->copy(q->format, plumb_operand_element(operand, outer, panel->k), q->ld,
+                    panel->k_count, count, sliver, micro->nr);
     for (size_t j = 0; !operand->transposed && j < count; j += TURN) {
-        turn_of(micro, q->format)(
-            q->format, plumb_operand_element(operand, outer + j, panel->k), q->ld,
-            smaller(TURN, count - j), panel->k_count, sliver + j, micro->nr);
+        const size_t left = count - j;
+
+        micro->turn(q->format, plumb_operand_element(operand, outer + j, panel->k), q->ld,
+                    left < TURN ? left : TURN, panel->k_count, sliver + j, micro->nr);
     }
     memset(sliver + panel->k_count * micro->nr, 0, padding * micro->nr * sizeof *sliver);
 }

@@ -193,6 +193,10 @@ static void random_products(plumb_sum_kind kind)
     }
     product wide = draw_product(kind, 65, 34, 40);
     check_product(&wide);
+    product tall = draw_product(kind, 259, 2, 290);
+    check_product(&tall);
+    product broad = draw_product(kind, 2, 131, 40);
+    check_product(&broad);
     check_done(plumb_sum_kind_name(kind));
 }
 
