@@ -15,7 +15,8 @@ enum {
     SLOTS = 256,                 /* terms of a panel */
     PANELS = ROWS / PLUMB_LANES, /* of A in a tile */
     STEPS = SLOTS / 4,           /* fused additions in a panel, at most */
-    TOGETHER = 8                 /* outer indices that are decoded at once */
+    BATCH = 64,                  /* K that is decoded at once */
+    TURN = 16                    /* rows that are turned at once */
 };
 
 /* SLOTS terms of 64 outer indices of an operand. */
@@ -33,6 +34,8 @@ typedef struct workspace {
     float c[ROWS][PLUMB_LANES];    /* C of the next fused addition */
     float sum[ROWS][PLUMB_LANES];  /* of the products alone, where C is added to them */
     float main[ROWS][PLUMB_LANES]; /* what blocks are joined into */
+    float values[BATCH * PLUMB_LANES];
+    uint8_t order[BATCH]; /* element of K that is term i */
 } workspace;
 
 typedef struct job {
@@ -118,63 +121,42 @@ size_t plumb_lanes_workspace(void)
 
 /* --- panels ---------------------------------------------------------------- */
 
-static inline float value_of_fp16(uint32_t code)
-{
-    const uint32_t magnitude = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
-    const float x = magnitude < 0x0f800000u ? float_of(magnitude) * 0x1p112f : NAN;
-
-    return float_of(bits_of(x) | sign);
-}
-
-/* Values of n codes, `stride` elements apart; any infinity or NaN for what is none. */
-static void decode(plumb_format format, const void *codes, size_t stride, size_t n,
-                   float *x)
-{
-    const float *table = plumb_format_decode_table(format);
-
-    if (table != NULL) {
-        for (size_t i = 0; i < n; i++)
-            x[i] = table[((const uint8_t *)codes)[i * stride]];
-    } else if (format == PLUMB_BF16) {
-        for (size_t i = 0; i < n; i++)
-            x[i] = float_of((uint32_t)((const uint16_t *)codes)[i * stride] << 16);
-    } else if (format == PLUMB_FP16) {
-        for (size_t i = 0; i < n; i++)
-            x[i] = value_of_fp16(((const uint16_t *)codes)[i * stride]);
-    } else {
-        for (size_t i = 0; i < n; i++)
-            x[i] = float_of(((const uint32_t *)codes)[i * stride] & 0xffffe000u);
-    }
-}
-
-/* Bits of the x that are no numbers; they become 0. */
-static uint64_t take_specials(float *x, size_t n)
-{
-    uint64_t specials = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if ((bits_of(x[i]) & 0x7f800000u) == 0x7f800000u) {
-            specials |= UINT64_C(1) << i;
-            x[i] = 0;
-        }
-    }
-    return specials;
-}
-
-/* Outer indices `first` to `end` of a block of K that begins at `slot`. */
-static void load_block(const job *j, const plumb_operand *operand, size_t first, size_t end,
-                       size_t k, size_t k_count, size_t slot, panel *p)
+/* k_count elements from k on of all outer indices of the panel, as values [k][64]. */
+static void unpack(const job *j, const plumb_operand *operand, const panel *p, size_t k,
+                   size_t k_count, float *x)
 {
     const plumb_quantized *q = operand->matrix;
-    const size_t stride = operand->transposed ? 1 : q->ld;
 
-    for (size_t i = 0; i < k_count; i++) {
-        const size_t at = slot + plumb_chain_slot(&j->chain, i);
-        float *x = p->x + at * PLUMB_LANES + first;
+    if (operand->transposed)
+        j->lanes->copy(q->format, plumb_operand_element(operand, p->outer, k), q->ld,
+                       k_count, p->count, x, PLUMB_LANES);
+    for (size_t i = 0; !operand->transposed && i < p->count; i += TURN)
+        j->lanes->turn(q->format, plumb_operand_element(operand, p->outer + i, k), q->ld,
+                       smaller(TURN, p->count - i), k_count, x + i, PLUMB_LANES);
+}
 
-        decode(q->format, plumb_operand_element(operand, p->outer + first, k + i), stride,
-               end - first, x);
-        p->special[at / j->chain.terms] |= take_specials(x, end - first) << first;
+/* A block of K that begins with fused addition `step`: whole groups, padded with zeros. */
+static void load_block(const job *j, const plumb_operand *operand, size_t k, size_t k_count,
+                       size_t step, panel *p)
+{
+    const size_t terms = j->chain.terms, group = j->chain.group;
+    const size_t most = BATCH / group * group;
+    const int emin = plumb_format_get(operand->matrix->format)->emin;
+
+    for (size_t i = 0; i < k_count; i += most) {
+        const size_t count = smaller(most, k_count - i);
+        const size_t padded = plumb_round_up(count, group);
+
+        if (p->count < PLUMB_LANES || count < padded)
+            memset(j->w->values, 0, sizeof j->w->values);
+        unpack(j, operand, p, k + i, count, j->w->values);
+        for (size_t t = 0; t < padded; t += terms, step++) {
+            const size_t at = step * terms * PLUMB_LANES;
+
+            p->special[step] =
+                j->lanes->prepare(terms, emin, j->w->values, j->w->order + t, p->x + at,
+                                  p->e + at, p->top + step * PLUMB_LANES);
+        }
     }
 }
 
@@ -194,25 +176,11 @@ static void add_scales(const plumb_operand *operand, size_t k, size_t step, pane
 static void load_panel(const job *j, const plumb_operand *operand, size_t k, panel *p)
 {
     const size_t k_count = smaller(j->panel_k, j->depth - k), terms = j->chain.terms;
-    const plumb_format_info *format = plumb_format_get(operand->matrix->format);
 
-    memset(p->x, 0, sizeof p->x);
-    memset(p->special, 0, sizeof p->special);
-    for (size_t first = 0; first < p->count; first += TOGETHER) {
-        const size_t end = smaller(first + TOGETHER, p->count);
-
-        for (size_t i = 0, slot = 0; i < k_count; i += j->block_k, slot += j->block_slots)
-            load_block(j, operand, first, end, k + i, smaller(j->block_k, k_count - i),
-                       slot, p);
-    }
-    for (size_t step = 0; step < SLOTS / terms; step++) {
-        const size_t at = step * terms * PLUMB_LANES;
-
-        j->lanes->prepare(terms, format->emin, p->x + at, p->e + at,
-                          p->top + step * PLUMB_LANES);
-        if (j->of->scaling.inside && step * terms < k_count)
-            add_scales(operand, k + step * terms, step, p);
-    }
+    for (size_t i = 0, slot = 0; i < k_count; i += j->block_k, slot += j->block_slots)
+        load_block(j, operand, k + i, smaller(j->block_k, k_count - i), slot / terms, p);
+    for (size_t i = 0; j->of->scaling.inside && i < k_count; i += terms)
+        add_scales(operand, k + i, i / terms, p);
 }
 
 /* --- what lanes leave ------------------------------------------------------ */
@@ -290,12 +258,19 @@ static void add_step(const job *j, size_t rows, const place *at, float (*c)[PLUM
     }
 }
 
-/* c += sum in the format of the results. */
+/* c += sum in the format of the results; any NaN in fp32, since one is stored for all. */
 static void add_sums(const job *j, size_t rows)
 {
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t k = 0; k < PLUMB_LANES; k++)
-            j->w->c[i][k] = plumb_chain_add(&j->chain, j->w->c[i][k], j->w->sum[i][k]);
+    float *c = j->w->c[0];
+    const float *sum = j->w->sum[0];
+    const size_t n = rows * PLUMB_LANES;
+
+    if (j->unit.half) {
+        for (size_t i = 0; i < n; i++)
+            c[i] = plumb_chain_add(&j->chain, c[i], sum[i]);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            c[i] += sum[i];
     }
 }
 
@@ -306,7 +281,7 @@ static void add_group(const job *j, size_t rows, size_t step, size_t k, size_t k
     float(*c)[PLUMB_LANES] = j->chain.fused ? j->w->c : j->w->sum;
 
     if (!j->chain.fused)
-        memset(j->w->sum, 0, sizeof j->w->sum);
+        memset(j->w->sum, 0, rows * sizeof j->w->sum[0]);
     for (; at.slot < j->chain.group; at.slot += j->chain.terms, at.step++)
         add_step(j, rows, &at, c);
     if (!j->chain.fused)
@@ -328,12 +303,12 @@ static void join(const job *j, size_t rows, size_t k)
         load_scales(j, j->of->a, k, &j->w->a[p]);
     if (scaled)
         load_scales(j, j->of->b, k, &j->w->b);
+    for (size_t n = scaled ? j->w->b.count : 0; n < PLUMB_LANES; n++)
+        j->w->b.d[n] = 1;
     for (size_t i = 0; i < rows; i++) {
         const float da = scaled ? j->w->a[i / PLUMB_LANES].d[i % PLUMB_LANES] : 1;
 
-        for (size_t n = 0; n < j->w->b.count; n++)
-            j->w->main[i][n] =
-                fmaf(j->w->c[i][n], scaled ? da * j->w->b.d[n] : 1, j->w->main[i][n]);
+        j->lanes->join(da, j->w->b.d, j->w->c[i], j->w->main[i]);
     }
 }
 
@@ -346,7 +321,7 @@ static void advance_panel(const job *j, size_t rows, size_t k)
         const size_t length = smaller(j->block_k, count - i);
 
         if (j->ending.joined)
-            memset(j->w->c, 0, sizeof j->w->c);
+            memset(j->w->c, 0, rows * sizeof j->w->c[0]);
         for (size_t g = 0; g < length; g += j->chain.group)
             add_group(j, rows, first + g / j->chain.terms, k + i + g, k + i + length);
         if (j->ending.joined)
@@ -361,8 +336,8 @@ static void multiply_tile(const job *j, const plumb_tile *tile)
     workspace *w = j->w;
     float *c = of->c + tile->row * of->ldc + tile->col;
 
-    memset(w->c, 0, sizeof w->c);
-    memset(w->main, 0, sizeof w->main);
+    memset(w->c, 0, rows * sizeof w->c[0]);
+    memset(w->main, 0, rows * sizeof w->main[0]);
     w->b.outer = tile->col;
     w->b.count = cols;
     for (size_t i = 0; i < rows; i++) {
@@ -405,6 +380,8 @@ bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes)
     if (!is_covered(of, &chain))
         return false;
     const job j = make_job(of, lanes, &chain);
+    for (size_t i = 0; i < BATCH / chain.group * chain.group; i++)
+        j.w->order[plumb_chain_slot(&chain, i)] = (uint8_t)i;
     const unsigned before = plumb_mode_enter(false);
     for (size_t col = all->col; col < all->col_end; col += PLUMB_LANES) {
         for (size_t row = all->row; row < all->row_end; row += ROWS) {

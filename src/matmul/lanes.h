@@ -9,6 +9,7 @@
 #define PLUMB_MATMUL_LANES_H
 
 #include "matmul/chain.h"
+#include "matmul/micro.h"
 #include "matmul/product.h"
 
 enum {
@@ -41,8 +42,15 @@ typedef struct plumb_lane_terms {
 typedef uint64_t plumb_lane_add(const plumb_lane_unit *unit, plumb_lane_terms a, size_t row,
                                 plumb_lane_terms b, size_t width, uint64_t leave, float *c);
 
-/* x[terms][64], finite values of a format, to terms as above; emin is that of the format. */
-typedef void plumb_lane_prepare(size_t terms, int emin, float *x, int8_t *e, int32_t *top);
+/* from[order[i]][64], values of a format whose least normal exponent is emin, to term i, as above;
+ * an infinity or NaN to 0.  Returns the bits of the rows that had one.
+ */
+typedef uint64_t plumb_lane_prepare(size_t terms, int emin, const float *from,
+                                    const uint8_t *order, float *x, int8_t *e,
+                                    int32_t *top);
+
+/* main[64] = fma(c, da * db, main). */
+typedef void plumb_lane_join(float da, const float *db, const float *c, float *main);
 
 /* add NULL: every result by the definition. */
 typedef struct plumb_lanes {
@@ -50,6 +58,8 @@ typedef struct plumb_lanes {
     unsigned cpu; /* PLUMB_CPU_* it needs */
     plumb_lane_add *add;
     plumb_lane_prepare *prepare;
+    plumb_lane_join *join;
+    plumb_micro_unpack *copy, *turn; /* of the micro-kernel of the same instructions */
 } plumb_lanes;
 
 /* The reference comes first and the fastest last. */
@@ -63,40 +73,63 @@ size_t plumb_lanes_workspace(void);
 
 plumb_lane_add plumb_lane_add_avx2, plumb_lane_add_avx512;
 plumb_lane_prepare plumb_lane_prepare_avx2, plumb_lane_prepare_avx512;
+plumb_lane_join plumb_lane_join_avx2, plumb_lane_join_avx512;
 
 /* The body of every prepare, for the compiler to vectorise. */
-static inline void plumb_lane_prepare_any(size_t terms, int emin, float *x, int8_t *e,
-                                          int32_t *top)
+static inline uint64_t plumb_lane_prepare_any(size_t terms, int emin, const float *from,
+                                              const uint8_t *order, float *x, int8_t *e,
+                                              int32_t *top)
 {
-    int32_t exponent[PLUMB_UNIT_MAX_TERMS][PLUMB_LANES];
+    int32_t special[PLUMB_LANES] = {0}, any = 0;
     float down[PLUMB_LANES];
+    uint64_t specials = 0;
 
     for (size_t i = 0; i < PLUMB_LANES; i++)
         top[i] = PLUMB_E_ZERO;
     for (size_t t = 0; t < terms; t++) {
-        for (size_t i = 0; i < PLUMB_LANES; i++) {
-            const uint32_t magnitude = bits_of(x[t * PLUMB_LANES + i]) & 0x7fffffffu;
-            const int32_t own = (int32_t)(magnitude >> 23) - 127;
-            const int32_t coded = own > emin ? own : emin;
+        const float *row = from + order[t] * PLUMB_LANES;
 
-            exponent[t][i] = magnitude == 0 ? PLUMB_E_ZERO : coded;
-            top[i] = exponent[t][i] > top[i] ? exponent[t][i] : top[i];
+        for (size_t i = 0; i < PLUMB_LANES; i++) {
+            const int32_t magnitude = (int32_t)(bits_of(row[i]) & 0x7fffffffu);
+            const bool number = magnitude < 0x7f800000, zero = magnitude == 0 || !number;
+            const int32_t exponent = zero ? PLUMB_E_ZERO : (magnitude >> 23) - 127;
+
+            special[i] |= !number;
+            top[i] = exponent > top[i] ? exponent : top[i];
         }
     }
     for (size_t i = 0; i < PLUMB_LANES; i++) {
-        top[i] = top[i] < -126 ? 0 : top[i] > 126 ? 126 : top[i];
+        const int32_t least = top[i] == PLUMB_E_ZERO ? 0 : top[i] < emin ? emin : top[i];
+
+        top[i] = least > 126 ? 126 : least;
         down[i] = float_of((uint32_t)(127 - top[i]) << 23);
+        any |= special[i];
     }
     for (size_t t = 0; t < terms; t++) {
+        const float *row = from + order[t] * PLUMB_LANES;
+
         for (size_t i = 0; i < PLUMB_LANES; i++) {
-            const int32_t below = exponent[t][i] - top[i];
+            const int32_t magnitude = (int32_t)(bits_of(row[i]) & 0x7fffffffu);
+            const bool zero = magnitude == 0 || magnitude >= 0x7f800000;
+            const int32_t own = (magnitude >> 23) - 127, coded = own > emin ? own : emin;
+            const int32_t below = coded - top[i];
             const int32_t kept = below > PLUMB_LANES_LEAST ? below : PLUMB_LANES_LEAST;
 
-            x[t * PLUMB_LANES + i] *= down[i];
-            e[t * PLUMB_LANES + i] =
-                (int8_t)(exponent[t][i] == PLUMB_E_ZERO ? PLUMB_LANES_ZERO : kept);
+            x[t * PLUMB_LANES + i] = zero ? 0 : row[i] * down[i];
+            e[t * PLUMB_LANES + i] = (int8_t)(zero ? PLUMB_LANES_ZERO : kept);
         }
     }
+    for (size_t i = 0; any != 0 && i < PLUMB_LANES; i++)
+        specials |= (uint64_t)special[i] << i;
+    return specials;
+}
+
+/* main = fma(c, da * db[i], main). */
+static inline void plumb_lane_join_any(float da, const float *db, const float *c,
+                                       float *main)
+{
+    for (size_t i = 0; i < PLUMB_LANES; i++)
+        main[i] = fmaf(c[i], da * db[i], main[i]);
 }
 
 #endif

@@ -201,8 +201,14 @@ uint64_t plumb_lane_add_avx512(const plumb_lane_unit *unit, plumb_lane_terms a, 
                       : add(unit, false, a, row, b, width, leave, c);
 }
 
-void plumb_lane_prepare_avx512(size_t terms, int emin, float *x, int8_t *e, int32_t *top)
+uint64_t plumb_lane_prepare_avx512(size_t terms, int emin, const float *from,
+                                   const uint8_t *order, float *x, int8_t *e, int32_t *top)
 {
-    plumb_lane_prepare_any(terms, emin, x, e, top);
+    return plumb_lane_prepare_any(terms, emin, from, order, x, e, top);
+}
+
+void plumb_lane_join_avx512(float da, const float *db, const float *c, float *main)
+{
+    plumb_lane_join_any(da, db, c, main);
 }
 #endif

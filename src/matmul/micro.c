@@ -16,9 +16,12 @@ const plumb_micro plumb_micros[] = {
 const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
 
 const plumb_lanes plumb_lanes_rows[] = {
-    {"ref", PLUMB_CPU_BASELINE, NULL, NULL},
+    {"ref", PLUMB_CPU_BASELINE, NULL, NULL, NULL, NULL, NULL},
 #if defined(__x86_64__)
-    {"avx512", PLUMB_CPU_AVX512, plumb_lane_add_avx512, plumb_lane_prepare_avx512},
+    {"avx2", PLUMB_CPU_AVX2, plumb_lane_add_avx2, plumb_lane_prepare_avx2,
+     plumb_lane_join_avx2, plumb_micro_copy_avx2, plumb_micro_turn_avx2},
+    {"avx512", PLUMB_CPU_AVX512, plumb_lane_add_avx512, plumb_lane_prepare_avx512,
+     plumb_lane_join_avx512, plumb_micro_copy_avx512, plumb_micro_turn_avx512},
 #endif
 };
 const size_t plumb_lanes_count = sizeof plumb_lanes_rows / sizeof plumb_lanes_rows[0];
