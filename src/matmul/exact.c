@@ -78,6 +78,34 @@ void plumb_exact_add(plumb_exact *sum, const plumb_whole *x)
         propagate(sum);
 }
 
+int plumb_double_parts(double x, uint64_t *m)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    *m = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    return (int)(bits >> 52 & 0x7ff) - 1075;
+}
+
+void plumb_exact_add_double(plumb_exact *sum, double x, int e)
+{
+    uint64_t m;
+
+    if (x == 0)
+        return;
+    const int offset = e + plumb_double_parts(x, &m) - PLUMB_EXACT_LOWEST;
+    int64_t *limb = &sum->limb[offset / 32];
+    const uint64_t low = (m & 0xffffffff) << offset % 32, high = (m >> 32) << offset % 32;
+    const int64_t part[3] = {(int64_t)(low & 0xffffffff),
+                             (int64_t)((low >> 32) + (high & 0xffffffff)),
+                             (int64_t)(high >> 32)};
+
+    for (int i = 0; i < 3; i++)
+        limb[i] += x < 0 ? -part[i] : part[i];
+    if (++sum->added == ADDS)
+        propagate(sum);
+}
+
 void plumb_exact_add_float(plumb_exact *sum, float x)
 {
     plumb_whole one = plumb_whole_from(false, 0, 1, 0);

@@ -11,6 +11,7 @@
 #include "matmul/chain.h"
 #include "matmul/micro.h"
 #include "matmul/product.h"
+#include "matmul/sliced.h"
 
 enum {
     PLUMB_LANES = 64,
@@ -52,14 +53,16 @@ typedef uint64_t plumb_lane_prepare(size_t terms, int emin, const float *from,
 /* main[64] = fma(c, da * db, main). */
 typedef void plumb_lane_join(float da, const float *db, const float *c, float *main);
 
-/* add NULL: every result by the definition. */
+/* add NULL: every result of a unit by the definition. */
 typedef struct plumb_lanes {
     const char *name;
     unsigned cpu; /* PLUMB_CPU_* it needs */
     plumb_lane_add *add;
     plumb_lane_prepare *prepare;
     plumb_lane_join *join;
-    plumb_micro_unpack *copy, *turn; /* of the micro-kernel of the same instructions */
+    plumb_sliced_cut *cut;
+    plumb_sliced_add *sum;
+    plumb_micro_unpack *copy, *turn; /* that flush nothing while MXCSR does not say so */
 } plumb_lanes;
 
 /* The reference comes first and the fastest last. */
@@ -70,6 +73,10 @@ extern const size_t plumb_lanes_count;
 bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes);
 
 size_t plumb_lanes_workspace(void);
+
+/* The exact product (sliced.c). */
+void plumb_sliced_product(const plumb_product *of, const plumb_lanes *lanes);
+size_t plumb_sliced_workspace(void);
 
 plumb_lane_add plumb_lane_add_avx2, plumb_lane_add_avx512;
 plumb_lane_prepare plumb_lane_prepare_avx2, plumb_lane_prepare_avx512;

@@ -15,6 +15,8 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
 {
     if (how == NULL || how->kind == PLUMB_SUM_FP32)
         return plumb_canonical_workspace(m, n, k);
+    if (how->kind == PLUMB_SUM_EXACT)
+        return plumb_sliced_workspace();
     const size_t scalar = plumb_emulated_workspace(how), lanes = plumb_lanes_workspace();
 
     return scalar > lanes ? scalar : lanes;
@@ -192,6 +194,8 @@ plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lane
         store_zeros(&p.tile, c, ldc);
     else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_FP32)
         plumb_canonical_product(&p, micro);
+    else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_EXACT)
+        plumb_sliced_product(&p, lanes);
     else if (plumb_operand_depth(a) > 0 && !plumb_lanes_product(&p, lanes))
         plumb_emulated_product(&p);
     return PLUMB_OK;
