@@ -46,26 +46,51 @@ void plumb_whole_scale(plumb_whole *x, float d)
         x->limb[x->count++] = (uint32_t)carry;
 }
 
-/* Every limb but the last to 0 .. 2^32 - 1; the last has the sign. */
+static int lowest(const plumb_exact *sum)
+{
+    return PLUMB_EXACT_LIMBS - sum->below;
+}
+
+/* Carries of limbs below 2^63 reach two limbs further; the one above has the sign. */
+static int highest(const plumb_exact *sum)
+{
+    return sum->last + 3 < PLUMB_EXACT_LIMBS ? sum->last + 3 : PLUMB_EXACT_LIMBS - 1;
+}
+
+/* Every limb in use but the highest to 0 .. 2^32 - 1; the highest has the sign. */
 static void propagate(plumb_exact *sum)
 {
+    const int top = highest(sum);
     int64_t carry = 0;
 
-    for (int i = 0; i < PLUMB_EXACT_LIMBS - 1; i++) {
+    for (int i = lowest(sum); i < top; i++) {
         const int64_t limb = sum->limb[i] + carry;
 
         sum->limb[i] = limb & 0xffffffff;
         carry = (limb - sum->limb[i]) / (INT64_C(1) << 32);
     }
-    sum->limb[PLUMB_EXACT_LIMBS - 1] += carry;
+    sum->limb[top] += carry;
     sum->added = 0;
+}
+
+/* Limbs first to last have been added to. */
+static void touch(plumb_exact *sum, int first, int last)
+{
+    const int below = PLUMB_EXACT_LIMBS - first;
+
+    sum->below = (uint8_t)(below > sum->below ? below : sum->below);
+    sum->last = (uint8_t)(last > sum->last ? last : sum->last);
+    if (++sum->added == ADDS)
+        propagate(sum);
 }
 
 void plumb_exact_add(plumb_exact *sum, const plumb_whole *x)
 {
     const int offset = x->e - PLUMB_EXACT_LOWEST, bit = offset % 32;
-    int64_t *limb = &sum->limb[x->count > 0 ? offset / 32 : 0];
 
+    if (x->count == 0)
+        return;
+    int64_t *limb = &sum->limb[offset / 32];
     for (int i = 0; i < x->count; i++) {
         const uint64_t shifted = (uint64_t)x->limb[i] << bit;
         const int64_t low = (int64_t)(shifted & 0xffffffff),
@@ -74,8 +99,7 @@ void plumb_exact_add(plumb_exact *sum, const plumb_whole *x)
         limb[i] += x->negative ? -low : low;
         limb[i + 1] += x->negative ? -high : high;
     }
-    if (++sum->added == ADDS)
-        propagate(sum);
+    touch(sum, offset / 32, offset / 32 + x->count);
 }
 
 int plumb_double_parts(double x, uint64_t *m)
@@ -102,8 +126,7 @@ void plumb_exact_add_double(plumb_exact *sum, double x, int e)
 
     for (int i = 0; i < 3; i++)
         limb[i] += x < 0 ? -part[i] : part[i];
-    if (++sum->added == ADDS)
-        propagate(sum);
+    touch(sum, offset / 32, offset / 32 + 2);
 }
 
 void plumb_exact_add_float(plumb_exact *sum, float x)
@@ -121,7 +144,7 @@ void plumb_exact_add_float(plumb_exact *sum, float x)
 
 static void negate(plumb_exact *sum)
 {
-    for (int i = 0; i < PLUMB_EXACT_LIMBS; i++)
+    for (int i = lowest(sum); i <= highest(sum); i++)
         sum->limb[i] = -sum->limb[i];
     propagate(sum);
 }
@@ -133,16 +156,17 @@ float plumb_exact_round(plumb_exact *sum, const plumb_result *to)
     if (sum->up || sum->down)
         return sum->up ? INFINITY : -INFINITY;
     propagate(sum);
-    const bool negative = sum->limb[PLUMB_EXACT_LIMBS - 1] < 0;
+    const int first = lowest(sum);
+    int top = highest(sum);
+    const bool negative = sum->limb[top] < 0;
     if (negative)
         negate(sum);
 
-    int top = PLUMB_EXACT_LIMBS - 1;
     while (top > 1 && sum->limb[top] == 0)
         top--;
     const uint64_t m = (uint64_t)sum->limb[top] << 32 | (uint64_t)sum->limb[top - 1];
     bool tail = false;
-    for (int i = 0; i < top - 1; i++)
+    for (int i = first; i < top - 1; i++)
         tail |= sum->limb[i] != 0;
     return plumb_round(negative, m, 32 * (top - 1) + PLUMB_EXACT_LOWEST, tail, to);
 }

@@ -14,6 +14,8 @@ enum { PLUMB_EXACT_LIMBS = 56, PLUMB_EXACT_LOWEST = -896 };
 typedef struct plumb_exact {
     int64_t limb[PLUMB_EXACT_LIMBS];
     uint32_t added;     /* since the carries were last propagated */
+    uint8_t below;      /* limbs from the lowest one in use up to the top */
+    uint8_t last;       /* the highest one in use, before carries */
     bool nan, up, down; /* NaN seen; an infinity of either sign seen */
 } plumb_exact;
 
