@@ -114,9 +114,6 @@ int plumb_double_parts(double x, uint64_t *m)
 void plumb_exact_add_double(plumb_exact *sum, double x, int e)
 {
     uint64_t m;
-
-    if (x == 0)
-        return;
     const int offset = e + plumb_double_parts(x, &m) - PLUMB_EXACT_LOWEST;
     int64_t *limb = &sum->limb[offset / 32];
     const uint64_t low = (m & 0xffffffff) << offset % 32, high = (m >> 32) << offset % 32;

@@ -33,11 +33,11 @@ plumb_whole plumb_whole_from(bool negative, uint64_t high, uint64_t low, int e);
 /* x *= d, exactly.  d is finite; at most four of them after `from`. */
 void plumb_whole_scale(plumb_whole *x, float d);
 
-/* |x| = *m * 2^(what it returns), x finite and normal or zero. */
+/* |x| = *m * 2^(what it returns), x normal. */
 int plumb_double_parts(double x, uint64_t *m);
 
 void plumb_exact_add(plumb_exact *sum, const plumb_whole *x);
-void plumb_exact_add_double(plumb_exact *sum, double x, int e); /* x * 2^e, x finite */
+void plumb_exact_add_double(plumb_exact *sum, double x, int e); /* x * 2^e, x normal */
 void plumb_exact_add_float(plumb_exact *sum, float x);          /* infinities and NaN too */
 
 /* The sum, rounded once; every NaN is 0x7FC00000. */

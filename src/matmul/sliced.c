@@ -28,6 +28,7 @@ typedef struct side {
 typedef struct workspace {
     side a, b;
     double sums[SUMS][TILE * TILE];
+    size_t pairs;            /* of sums in use */
     float main[TILE * TILE]; /* what blocks are joined into */
     plumb_exact exact[TILE * TILE];
 } workspace;
@@ -128,12 +129,11 @@ static scales scales_of(const job *j, size_t i, size_t k)
     if (!j->ending.joined)
         s = (scales){{j->w->a.d[i], j->w->b.d[k], j->ending.a_tensor, j->ending.b_tensor},
                      true};
-    for (int n = 0; n < 4; n++)
-        s.plain &= s.d[n] == 1;
+    s.plain = s.d[0] == 1 && s.d[1] == 1 && s.d[2] == 1 && s.d[3] == 1;
     return s;
 }
 
-/* sum += x * 2^e and scales, all finite. */
+/* sum += x * 2^e and scales, all finite; x is not 0. */
 static void add_scaled(plumb_exact *sum, double x, int e, const scales *s)
 {
     uint64_t m;
@@ -142,8 +142,6 @@ static void add_scaled(plumb_exact *sum, double x, int e, const scales *s)
         plumb_exact_add_double(sum, x, e);
         return;
     }
-    if (x == 0)
-        return;
     e += plumb_double_parts(x, &m);
     plumb_whole whole = plumb_whole_from(x < 0, 0, m, e);
     for (int n = 0; n < 4; n++)
@@ -162,20 +160,25 @@ static void add_products(const job *j, size_t i, size_t k, size_t k_count, plumb
     for (size_t t = 0; t < k_count * TILE; t += TILE) {
         const float x = class_of(a[t]) * class_of(b[t]) * scale;
 
-        if (finite(x))
-            add_scaled(sum, (double)a[t] * (double)b[t], 0, &s);
-        else
+        if (!finite(x))
             plumb_exact_add_float(sum, x);
+        else if (x != 0)
+            add_scaled(sum, (double)a[t] * (double)b[t], 0, &s);
     }
 }
 
 static void add_slices(const job *j, size_t i, size_t k, plumb_exact *sum)
 {
+    const workspace *w = j->w;
     const scales s = scales_of(j, i, k);
-    const int top = j->w->a.sliced.top[i] + j->w->b.sliced.top[k];
+    int e = w->a.sliced.top[i] + w->b.sliced.top[k];
 
-    for (int n = 0; n < SUMS; n++)
-        add_scaled(sum, j->w->sums[n][i * TILE + k], top - n * j->width, &s);
+    for (size_t n = 0; n < w->pairs; n++, e -= j->width) {
+        const double x = w->sums[n][i * TILE + k];
+
+        if (x != 0)
+            add_scaled(sum, x, e, &s);
+    }
 }
 
 static void add_piece(const job *j, size_t i, size_t k, size_t k_count, plumb_exact *sum)
@@ -195,7 +198,8 @@ static void multiply_slices(const job *j, size_t k_count)
 
     cut(j, &w->a, k_count);
     cut(j, &w->b, k_count);
-    memset(w->sums, 0, sizeof w->sums);
+    w->pairs = w->a.slices > 0 && w->b.slices > 0 ? w->a.slices + w->b.slices - 1 : 0;
+    memset(w->sums, 0, w->pairs * sizeof w->sums[0]);
     for (size_t p = 0; p < w->a.slices; p++) {
         for (size_t q = 0; q < w->b.slices; q++)
             j->lanes->sum(k_count, w->a.sliced.x[p], w->b.sliced.x[q], w->sums[p + q]);
