@@ -1,5 +1,5 @@
-/* The face of a product: checks everything, then hands it to the canonical micro-kernels or to
- * the emulation of what else adds up.  C is untouched unless everything is right.
+/* The face of a product: checks everything, then hands it to the canonical micro-kernels, to
+ * exact sums or to a matrix unit.  C is untouched unless everything is right.
  */
 #include "matmul/lanes.h"
 #include "matmul/product.h"
@@ -17,7 +17,7 @@ size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size
         return plumb_canonical_workspace(m, n, k);
     if (how->kind == PLUMB_SUM_EXACT)
         return plumb_sliced_workspace();
-    const size_t scalar = plumb_emulated_workspace(how), lanes = plumb_lanes_workspace();
+    const size_t scalar = plumb_emulated_workspace(), lanes = plumb_lanes_workspace();
 
     return scalar > lanes ? scalar : lanes;
 }
