@@ -77,14 +77,14 @@ static inline __m128 round_half(const plumb_lane_unit *unit, __m128i even, __m12
                                 __m128 steps)
 {
     const __m256d sum = _mm256_add_pd(_mm256_cvtepi32_pd(even), _mm256_cvtepi32_pd(odd));
-    const int64_t kept = -(INT64_C(1) << (52 - unit->result_bits));
+    const long long kept = -(1LL << (52 - unit->result_bits));
 
     if (!unit->half)
         return _mm256_cvtpd_ps(
             _mm256_and_pd(sum, _mm256_castsi256_pd(_mm256_set1_epi64x(kept))));
     /* Added to 1.5 * 2^42 times its power of two, at least that of 2^-14, a sum keeps 10 bits. */
     const __m256d own =
-        _mm256_and_pd(sum, _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_C(0x7ff) << 52)));
+        _mm256_and_pd(sum, _mm256_castsi256_pd(_mm256_set1_epi64x(0x7ffLL << 52)));
     const __m256d least = _mm256_mul_pd(_mm256_cvtps_pd(steps), _mm256_set1_pd(0x1p-14));
     const __m256d big = _mm256_mul_pd(_mm256_max_pd(own, least), _mm256_set1_pd(0x1.8p42));
     return _mm256_cvtpd_ps(_mm256_sub_pd(_mm256_add_pd(sum, big), big));

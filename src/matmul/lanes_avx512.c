@@ -77,13 +77,14 @@ static inline __m256 round_half(const plumb_lane_unit *unit, __m256i even, __m25
 {
     const __m512d sum = _mm512_add_pd(_mm512_cvtepi32_pd(even), _mm512_cvtepi32_pd(odd));
     const __m512i bits = _mm512_castpd_si512(sum);
+    const long long kept = -(1LL << (52 - unit->result_bits));
 
     if (!unit->half)
-        return _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_and_si512(
-            bits, _mm512_set1_epi64(-(INT64_C(1) << (52 - unit->result_bits))))));
+        return _mm512_cvtpd_ps(
+            _mm512_castsi512_pd(_mm512_and_si512(bits, _mm512_set1_epi64(kept))));
     /* Added to 1.5 * 2^42 times its power of two, at least that of 2^-14, a sum keeps 10 bits. */
-    const __m512d own = _mm512_castsi512_pd(
-        _mm512_and_si512(bits, _mm512_set1_epi64(INT64_C(0x7ff) << 52)));
+    const __m512d own =
+        _mm512_castsi512_pd(_mm512_and_si512(bits, _mm512_set1_epi64(0x7ffLL << 52)));
     const __m512d least = _mm512_mul_pd(_mm512_cvtps_pd(steps), _mm512_set1_pd(0x1p-14));
     const __m512d big = _mm512_mul_pd(_mm512_max_pd(own, least), _mm512_set1_pd(0x1.8p42));
     return _mm512_cvtpd_ps(_mm512_sub_pd(_mm512_add_pd(sum, big), big));
@@ -146,8 +147,8 @@ static inline uint32_t add_pair(const plumb_lane_unit *unit, bool wide, const fl
     uint32_t left = 0;
 
     for (size_t j = 0; j < 2; j++) {
-        const __m512i e =
-            _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(most + j * WIDTH)));
+        const __m512i e = _mm512_cvtepi8_epi32(
+            _mm_loadu_si128((const __m128i *)(const void *)(most + j * WIDTH)));
         const __m512i tops =
             _mm512_add_epi32(_mm512_loadu_si512(b.top + j * WIDTH), _mm512_set1_epi32(top));
 

@@ -1,5 +1,7 @@
 /* Reads and runs vectors of matrix units: see vectors.h. */
 #include "vectors.h"
+#include "matmul/lanes.h"
+#include "matmul/micro.h"
 
 #include "bits.h"
 #include "check.h"
@@ -140,7 +142,7 @@ uint32_t vector_dot(const vector *v, const plumb_unit *unit)
     return bits_from(d);
 }
 
-uint32_t vector_matmul(const vector *v, void *workspace)
+static uint32_t matmul_by(const plumb_lanes *lanes, const vector *v, void *workspace)
 {
     const plumb_accumulator how = {v->kind, false, v->output};
     plumb_quantized a = {.format = v->format, .rows = 1, .cols = v->k, .ld = v->k};
@@ -153,10 +155,21 @@ uint32_t vector_matmul(const vector *v, void *workspace)
     b.codes = (void *)v->b;
     const plumb_operand left = {&a, false}, right = {&b, false};
 
-    if (plumb_matmul(&how, &left, &right, &c, 1, true, (plumb_tile){0}, workspace, &why) !=
-        PLUMB_OK)
+    if (plumb_matmul_with(&plumb_micros[0], lanes, &how, &left, &right, &c, 1, true,
+                          (plumb_tile){0}, workspace, &why) != PLUMB_OK)
         printf("# %s\n", why.message);
     return bits_from(c);
+}
+
+uint32_t vector_matmul(const vector *v, void *workspace)
+{
+    uint32_t c = v->d;
+
+    for (size_t i = 0; i < plumb_lanes_count && c == v->d; i++) {
+        if ((plumb_lanes_rows[i].cpu & ~plumb_cpu_flags()) == 0)
+            c = matmul_by(&plumb_lanes_rows[i], v, workspace);
+    }
+    return c;
 }
 
 size_t vectors_missed(const vectors *v, plumb_sum_kind kind, const plumb_unit *unit)

@@ -32,7 +32,9 @@ typedef struct vectors {
 bool vectors_read(const char *path, const vector *of, vectors *v);
 void vectors_free(vectors *v);
 
-/* One row through plumb_unit_dot with `unit`, and through plumb_matmul with its kind. */
+/* One row through plumb_unit_dot with `unit`, and through plumb_matmul with its kind by every row of
+ * lanes that this CPU has: the first result that is not d.
+ */
 uint32_t vector_dot(const vector *v, const plumb_unit *unit);
 uint32_t vector_matmul(const vector *v, void *workspace);
 
