@@ -141,7 +141,8 @@ static void load_block(const job *j, const plumb_operand *operand, size_t k, siz
 {
     const size_t terms = j->chain.terms, group = j->chain.group;
     const size_t most = BATCH / group * group;
-    const int emin = plumb_format_get(operand->matrix->format)->emin;
+    const int own = plumb_format_get(operand->matrix->format)->emin;
+    const int emin = j->chain.as_fp16 ? -14 : own; /* of E4M3 and E5M2 alike */
 
     for (size_t i = 0; i < k_count; i += most) {
         const size_t count = smaller(most, k_count - i);
@@ -201,8 +202,8 @@ static plumb_terms read_terms(const job *j, const plumb_operand *operand, size_t
         if (slot < at->slot || slot >= at->slot + j->chain.terms)
             continue;
         if (k < at->k_end)
-            parts = plumb_code_parts(
-                format,
+            parts = plumb_chain_operand(
+                &j->chain, format,
                 plumb_load_code(format, plumb_operand_element(operand, outer, k), 0));
         if (k < at->k_end && j->of->scaling.inside)
             parts = plumb_with_scale(parts, plumb_operand_scale(operand, outer, k));

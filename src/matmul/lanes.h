@@ -16,7 +16,9 @@
 enum {
     PLUMB_LANES = 64,
     PLUMB_LANES_ZERO = -128, /* e of a zero: adding to it saturates */
-    PLUMB_LANES_LEAST = -60, /* e of what is as small as that, or smaller */
+    PLUMB_LANES_LEAST = -62, /* e of what is as small as that, or smaller */
+    /* Largest e of a product that may have been cut off: that of the other operand is 1 at most. */
+    PLUMB_LANES_FAR = PLUMB_LANES_LEAST + 2,
     /* Largest exponents that are aligned in fp32: every power of two is then a normal number. */
     PLUMB_LANES_RANGE = 90
 };

@@ -55,7 +55,7 @@ static inline aligned align(const plumb_lane_unit *unit, __m256i e, __m256i top,
     const __m256i most = _mm256_max_epi32(_mm256_max_epi32(of_products, of_c),
                                           _mm256_set1_epi32(unit->floor));
     const __m256i far = _mm256_andnot_si256(
-        none, _mm256_cmpgt_epi32(_mm256_set1_epi32(PLUMB_LANES_LEAST + 1), e));
+        none, _mm256_cmpgt_epi32(_mm256_set1_epi32(PLUMB_LANES_FAR + 1), e));
     const __m256i nothing = _mm256_andnot_si256(some, none);
     const __m256i low = _mm256_andnot_si256(nothing, _mm256_cmpgt_epi32(lowest, most));
     const __m256i high = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(PLUMB_LANES_RANGE));

@@ -56,7 +56,7 @@ static inline aligned align(const plumb_lane_unit *unit, __m512i e, __m512i top,
     const __m512i most = _mm512_max_epi32(_mm512_max_epi32(of_products, of_c),
                                           _mm512_set1_epi32(unit->floor));
     const __mmask16 far =
-        _mm512_cmple_epi32_mask(e, _mm512_set1_epi32(PLUMB_LANES_LEAST)) & (__mmask16)~none;
+        _mm512_cmple_epi32_mask(e, _mm512_set1_epi32(PLUMB_LANES_FAR)) & (__mmask16)~none;
     const __mmask16 low = _mm512_cmplt_epi32_mask(most, lowest) & (__mmask16)(some | ~none);
     aligned to;
 
