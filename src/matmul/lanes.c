@@ -140,7 +140,7 @@ static void load_block(const job *j, const plumb_operand *operand, size_t k, siz
                        size_t step, panel *p)
 {
     const size_t terms = j->chain.terms, group = j->chain.group;
-    const size_t most = BATCH / group * group;
+    const size_t most = BATCH / group * group, rows = plumb_round_up(p->count, 16);
     const int own = plumb_format_get(operand->matrix->format)->emin;
     const int emin = j->chain.as_fp16 ? -14 : own; /* of E4M3 and E5M2 alike */
 
@@ -148,15 +148,15 @@ static void load_block(const job *j, const plumb_operand *operand, size_t k, siz
         const size_t count = smaller(most, k_count - i);
         const size_t padded = plumb_round_up(count, group);
 
-        if (p->count < PLUMB_LANES || count < padded)
-            memset(j->w->values, 0, sizeof j->w->values);
+        memset(j->w->values + count * PLUMB_LANES, 0,
+               (padded - count) * PLUMB_LANES * sizeof *j->w->values);
         unpack(j, operand, p, k + i, count, j->w->values);
         for (size_t t = 0; t < padded; t += terms, step++) {
             const size_t at = step * terms * PLUMB_LANES;
 
             p->special[step] =
-                j->lanes->prepare(terms, emin, j->w->values, j->w->order + t, p->x + at,
-                                  p->e + at, p->top + step * PLUMB_LANES);
+                j->lanes->prepare(terms, rows, emin, j->w->values, j->w->order + t,
+                                  p->x + at, p->e + at, p->top + step * PLUMB_LANES);
         }
     }
 }
@@ -337,6 +337,7 @@ static void multiply_tile(const job *j, const plumb_tile *tile)
     workspace *w = j->w;
     float *c = of->c + tile->row * of->ldc + tile->col;
 
+    memset(w->values, 0, sizeof w->values);
     memset(w->c, 0, rows * sizeof w->c[0]);
     memset(w->main, 0, rows * sizeof w->main[0]);
     w->b.outer = tile->col;

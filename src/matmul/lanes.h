@@ -45,10 +45,10 @@ typedef struct plumb_lane_terms {
 typedef uint64_t plumb_lane_add(const plumb_lane_unit *unit, plumb_lane_terms a, size_t row,
                                 plumb_lane_terms b, size_t width, uint64_t leave, float *c);
 
-/* from[order[i]][64], values of a format whose least normal exponent is emin, to term i, as above;
+/* from[order[i]][0 .. rows - 1], rows a multiple of 16, values of a format whose least normal exponent is emin, to term i, as above;
  * an infinity or NaN to 0.  Returns the bits of the rows that had one.
  */
-typedef uint64_t plumb_lane_prepare(size_t terms, int emin, const float *from,
+typedef uint64_t plumb_lane_prepare(size_t terms, size_t rows, int emin, const float *from,
                                     const uint8_t *order, float *x, int8_t *e,
                                     int32_t *top);
 
@@ -85,20 +85,20 @@ plumb_lane_prepare plumb_lane_prepare_avx2, plumb_lane_prepare_avx512;
 plumb_lane_join plumb_lane_join_avx2, plumb_lane_join_avx512;
 
 /* The body of every prepare, for the compiler to vectorise. */
-static inline uint64_t plumb_lane_prepare_any(size_t terms, int emin, const float *from,
-                                              const uint8_t *order, float *x, int8_t *e,
-                                              int32_t *top)
+static inline uint64_t plumb_lane_prepare_any(size_t terms, size_t rows, int emin,
+                                              const float *from, const uint8_t *order,
+                                              float *x, int8_t *e, int32_t *top)
 {
     int32_t special[PLUMB_LANES] = {0}, any = 0;
     float down[PLUMB_LANES];
     uint64_t specials = 0;
 
-    for (size_t i = 0; i < PLUMB_LANES; i++)
+    for (size_t i = 0; i < rows; i++)
         top[i] = PLUMB_E_ZERO;
     for (size_t t = 0; t < terms; t++) {
         const float *row = from + order[t] * PLUMB_LANES;
 
-        for (size_t i = 0; i < PLUMB_LANES; i++) {
+        for (size_t i = 0; i < rows; i++) {
             const int32_t magnitude = (int32_t)(bits_of(row[i]) & 0x7fffffffu);
             const bool number = magnitude < 0x7f800000, zero = magnitude == 0 || !number;
             const int32_t exponent = zero ? PLUMB_E_ZERO : (magnitude >> 23) - 127;
@@ -107,7 +107,7 @@ static inline uint64_t plumb_lane_prepare_any(size_t terms, int emin, const floa
             top[i] = exponent > top[i] ? exponent : top[i];
         }
     }
-    for (size_t i = 0; i < PLUMB_LANES; i++) {
+    for (size_t i = 0; i < rows; i++) {
         const int32_t least = top[i] == PLUMB_E_ZERO ? 0 : top[i] < emin ? emin : top[i];
 
         top[i] = least > 126 ? 126 : least;
@@ -117,7 +117,7 @@ static inline uint64_t plumb_lane_prepare_any(size_t terms, int emin, const floa
     for (size_t t = 0; t < terms; t++) {
         const float *row = from + order[t] * PLUMB_LANES;
 
-        for (size_t i = 0; i < PLUMB_LANES; i++) {
+        for (size_t i = 0; i < rows; i++) {
             const int32_t magnitude = (int32_t)(bits_of(row[i]) & 0x7fffffffu);
             const bool zero = magnitude == 0 || magnitude >= 0x7f800000;
             const int32_t own = (magnitude >> 23) - 127, coded = own > emin ? own : emin;
@@ -128,7 +128,7 @@ static inline uint64_t plumb_lane_prepare_any(size_t terms, int emin, const floa
             e[t * PLUMB_LANES + i] = (int8_t)(zero ? PLUMB_LANES_ZERO : kept);
         }
     }
-    for (size_t i = 0; any != 0 && i < PLUMB_LANES; i++)
+    for (size_t i = 0; any != 0 && i < rows; i++)
         specials |= (uint64_t)special[i] << i;
     return specials;
 }

@@ -206,10 +206,10 @@ uint64_t plumb_lane_add_avx2(const plumb_lane_unit *unit, plumb_lane_terms a, si
                       : add(unit, false, a, row, b, width, leave, c);
 }
 
-uint64_t plumb_lane_prepare_avx2(size_t terms, int emin, const float *from,
+uint64_t plumb_lane_prepare_avx2(size_t terms, size_t rows, int emin, const float *from,
                                  const uint8_t *order, float *x, int8_t *e, int32_t *top)
 {
-    return plumb_lane_prepare_any(terms, emin, from, order, x, e, top);
+    return plumb_lane_prepare_any(terms, rows, emin, from, order, x, e, top);
 }
 
 void plumb_lane_join_avx2(float da, const float *db, const float *c, float *main)
