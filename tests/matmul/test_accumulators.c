@@ -314,6 +314,48 @@ static void exact_integers(plumb_format format, double least)
     }
 }
 
+/* bf16 with exponents down to `spread` below the largest; nearly all products cancel the one before
+ * them, so that what is lost on the way shows.
+ */
+static void fill_spread(uint16_t *x, uint16_t *y, size_t k, size_t spread)
+{
+    for (size_t i = 0; i < k; i += 2) {
+        const size_t down = i == 0 ? 0 : i == 2 ? spread : draw_below(spread + 1);
+
+        x[i] = (uint16_t)((draw_bits() & 0x807f) | (140 - down) << 7);
+        y[i] = (uint16_t)((draw_bits() & 0x807f) | (140 - draw_below(spread + 1)) << 7);
+        x[i + 1] = x[i] ^ 0x8000;
+        y[i + 1] = draw_below(16) == 0 ? y[i] ^ 1 : y[i];
+    }
+}
+
+static void exact_spread(void)
+{
+    enum { K = 300 };
+    static uint16_t x[K], y[K];
+    product p = {.how = {PLUMB_SUM_EXACT, false, PLUMB_FP32}, .m = 1, .n = 1, .k = K};
+    plumb_error why = {0};
+
+    p.qa =
+        (plumb_quantized){.format = PLUMB_BF16, .rows = 1, .cols = K, .ld = K, .codes = x};
+    p.qb = p.qa;
+    p.qb.codes = y;
+    const plumb_operand a = {&p.qa, false}, b = {&p.qb, false};
+
+    for (size_t spread = 8; spread < 80; spread++) {
+        float c, old = 0;
+
+        fill_spread(x, y, K, spread);
+        CHECK_OK(plumb_matmul(&p.how, &a, &b, &c, 1, false, (plumb_tile){0}, scratch, &why),
+                 why);
+        const float due = oracle_emulated(&p.how, &a, &b, 0, 0, false, 0);
+        CHECK(draw_float_bits(c) == draw_float_bits(due), "spread %zu: %a, want %a", spread,
+              (double)c, (double)due);
+        check_rows(&p, &a, &b, &old, 1, (plumb_tile){0}, scratch, &c, "spread");
+    }
+    check_done("exact sums of exponents far apart");
+}
+
 /* tcgen05 with nvfp4: 1 - 1 under scales of 448 * 448 has the exponent 16 though it is zero, so
  * that 35 fraction bits end at 2^-19 and 0.5 * 0.5 under 2^-9 * 2^-9 is lost.
  */
@@ -496,6 +538,8 @@ int main(void)
     exact_integers(PLUMB_E4M3, 0x1p-9);
     exact_integers(PLUMB_E5M2, 0x1p-16);
     check_done("exact sums against integers");
+    if (oracle_has_exact())
+        exact_spread();
     for (int kind = PLUMB_SUM_EXACT; kind < PLUMB_SUM_COUNT; kind++) {
         if (kind == PLUMB_SUM_EXACT && !oracle_has_exact())
             check_skip("exact", "no MPFR in this build");
