@@ -110,7 +110,7 @@ static plumb_status check_how(const plumb_accumulator *how, plumb_error *why)
 /* Powers of two of 2^-127, which is subnormal, to 2^127: values of E8M0. */
 static bool is_e8m0(float d)
 {
-    const uint32_t bits = bits_of(d), m = bits & 0x7fffffu;
+    const uint32_t bits = bits_of(d);
 
     return bits == 0x00400000u ||
            (bits >= 0x00800000u && bits < 0x7f800000u && (bits & 0x7fffffu) == 0);

@@ -314,24 +314,25 @@ static void exact_integers(plumb_format format, double least)
     }
 }
 
-/* bf16 with exponents down to `spread` below the largest; nearly all products cancel the one before
- * them, so that what is lost on the way shows.
+/* bf16 with exponents down to `spread` below the largest: the first half adds up, the second takes
+ * nearly all of it away, so that what is lost on the way shows.
  */
 static void fill_spread(uint16_t *x, uint16_t *y, size_t k, size_t spread)
 {
-    for (size_t i = 0; i < k; i += 2) {
-        const size_t down = i == 0 ? 0 : i == 2 ? spread : draw_below(spread + 1);
+    for (size_t i = 0; i < k / 2; i++) {
+        const size_t down = i == 0 ? 0 : i == 1 ? spread : draw_below(spread + 1);
 
-        x[i] = (uint16_t)((draw_bits() & 0x807f) | (140 - down) << 7);
-        y[i] = (uint16_t)((draw_bits() & 0x807f) | (140 - draw_below(spread + 1)) << 7);
-        x[i + 1] = x[i] ^ 0x8000;
-        y[i + 1] = draw_below(16) == 0 ? y[i] ^ 1 : y[i];
+        x[i] = (uint16_t)((draw_bits() & 0x7f) | (140 - down) << 7);
+        y[i] = (uint16_t)((draw_bits() & 0x7f) | (140 - draw_below(spread + 1)) << 7);
+        x[k / 2 + i] = x[i] ^ 0x8000;
+        y[k / 2 + i] =
+            i >= 2 && draw_below(16) == 0 && (y[i] & 0x7f80) < 134 << 7 ? y[i] ^ 1 : y[i];
     }
 }
 
 static void exact_spread(void)
 {
-    enum { K = 300 };
+    enum { K = 256 };
     static uint16_t x[K], y[K];
     product p = {.how = {PLUMB_SUM_EXACT, false, PLUMB_FP32}, .m = 1, .n = 1, .k = K};
     plumb_error why = {0};
