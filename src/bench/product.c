@@ -3,6 +3,8 @@
 
 #include "plumb/random.h"
 
+#include "matmul/lanes.h"
+
 static plumb_status take_operand(bench *b, const char *text, size_t n, bool turned,
                                  uint64_t seed, plumb_quantized *q, plumb_error *why)
 {
@@ -73,8 +75,8 @@ void bench_multiply(void *product)
 
     p->a.matrix = &p->qa;
     p->b.matrix = &p->qb;
-    plumb_matmul_with(p->micro, NULL, &p->a, &p->b, p->c, p->n, false, p->tile,
-                      p->workspace, NULL);
+    plumb_matmul_with(p->micro, &plumb_lanes_rows[0], NULL, &p->a, &p->b, p->c, p->n, false,
+                      p->tile, p->workspace, NULL);
 }
 
 size_t bench_product_outputs(const bench_product *p, float *want,
