@@ -2,11 +2,19 @@
 #include "kernel/cast.h"
 
 #if defined(__x86_64__)
-#define VARIANTS(row, F, f, kernel)                                                        \
+#define PLAIN(row, F, f, kernel)                                                           \
     row(F, f, kernel, ref, BASELINE), row(F, f, kernel, avx2, AVX2),                       \
         row(F, f, kernel, avx512, AVX512)
+#define FUSED(row, F, f, kernel)                                                           \
+    PLAIN(row, F, f, kernel),                                                              \
+    {                                                                                      \
+        PLUMB_##F, PLUMB_CPU_AVX512, #f "/avx512-fused", plumb_encode_fused_avx512         \
+    }
+enum { PLAIN_ROWS = 3, FUSED_ROWS = 4 };
 #else
-#define VARIANTS(row, F, f, kernel) row(F, f, kernel, ref, BASELINE)
+#define PLAIN(row, F, f, kernel) row(F, f, kernel, ref, BASELINE)
+#define FUSED(row, F, f, kernel) PLAIN(row, F, f, kernel)
+enum { PLAIN_ROWS = 1, FUSED_ROWS = 1 };
 #endif
 
 #define ENCODE(F, f, kernel, isa, ISA)                                                     \
@@ -19,38 +27,52 @@
     }
 #define AMAX(F, f, kernel, isa, ISA)                                                       \
     {                                                                                      \
-        PLUMB_CPU_##ISA, "amax/" #isa, plumb_amax_##isa, plumb_amax_bf16_##isa             \
+        PLUMB_CPU_##ISA, "amax/" #isa, plumb_amax_##isa, plumb_amax_bf16_##isa,            \
+            plumb_amax_blocks_##isa                                                        \
     }
 
-/* In the order of plumb_format: ROW(FORMAT, name, kernel that encodes, kernel that decodes). */
+/* In the order of plumb_format: ROW(FORMAT, name, kernel that encodes, kernel that decodes, FUSED
+ * if there is a fused encoding too).
+ */
 #define FORMATS(ROW)                                                                       \
-    ROW(FP32, fp32, fp32, fp32)                                                            \
-    ROW(BF16, bf16, bf16, bf16)                                                            \
-    ROW(E4M3, e4m3, e4m3, e4m3)                                                            \
-    ROW(E5M2, e5m2, e5m2, e5m2)                                                            \
-    ROW(FP16, fp16, fp16, fp16)                                                            \
-    ROW(TF32, tf32, tf32, tf32)                                                            \
-    ROW(E4M3FNUZ, e4m3fnuz, signed8, table)                                                \
-    ROW(E5M2FNUZ, e5m2fnuz, signed8, table)                                                \
-    ROW(E3M2, e3m2, signed8, table)                                                        \
-    ROW(E2M3, e2m3, signed8, table)                                                        \
-    ROW(E2M1, e2m1, signed8, table)                                                        \
-    ROW(E8M0, e8m0, e8m0, table)                                                           \
-    ROW(UE4M3, ue4m3, ue4m3, table)
+    ROW(FP32, fp32, fp32, fp32, PLAIN)                                                     \
+    ROW(BF16, bf16, bf16, bf16, PLAIN)                                                     \
+    ROW(E4M3, e4m3, e4m3, e4m3, FUSED)                                                     \
+    ROW(E5M2, e5m2, e5m2, e5m2, FUSED)                                                     \
+    ROW(FP16, fp16, fp16, fp16, PLAIN)                                                     \
+    ROW(TF32, tf32, tf32, tf32, PLAIN)                                                     \
+    ROW(E4M3FNUZ, e4m3fnuz, signed8, table, PLAIN)                                         \
+    ROW(E5M2FNUZ, e5m2fnuz, signed8, table, PLAIN)                                         \
+    ROW(E3M2, e3m2, signed8, table, FUSED)                                                 \
+    ROW(E2M3, e2m3, signed8, table, FUSED)                                                 \
+    ROW(E2M1, e2m1, signed8, table, FUSED)                                                 \
+    ROW(E8M0, e8m0, e8m0, table, PLAIN)                                                    \
+    ROW(UE4M3, ue4m3, ue4m3, table, PLAIN)
 
-#define ENCODES(F, f, encode, decode) VARIANTS(ENCODE, F, f, encode),
-#define DECODES(F, f, encode, decode) VARIANTS(DECODE, F, f, decode),
+#define ENCODES(F, f, encode, decode, kind) kind(ENCODE, F, f, encode),
+#define DECODES(F, f, encode, decode, kind) PLAIN(DECODE, F, f, decode),
 
 const plumb_encode_kernel plumb_encode_kernels[] = {FORMATS(ENCODES)};
 const size_t plumb_encode_kernel_count =
     sizeof plumb_encode_kernels / sizeof plumb_encode_kernels[0];
+
+/* Number of the last row of each format: each begins after that of the format before. */
+#define ROWS(F, f, encode, decode, kind) F##_FIRST, F##_LAST = F##_FIRST + kind##_ROWS - 1,
+#define LAST(F, f, encode, decode, kind) [PLUMB_##F] = F##_LAST,
+
+enum { FORMATS(ROWS) };
+static const unsigned char last_encode[PLUMB_FORMAT_COUNT] = {FORMATS(LAST)};
 
 const plumb_decode_kernel plumb_decode_kernels[] = {FORMATS(DECODES)};
 const size_t plumb_decode_kernel_count =
     sizeof plumb_decode_kernels / sizeof plumb_decode_kernels[0];
 
 const plumb_amax_kernel plumb_amax_kernels[] = {
-    VARIANTS(AMAX, , , ),
+    PLAIN(AMAX, , , ),
+#if defined(__x86_64__)
+    {PLUMB_CPU_AVX512, "amax/avx512-direct", plumb_amax_direct_avx512,
+     plumb_amax_bf16_direct_avx512, plumb_amax_blocks_direct_avx512},
+#endif
 };
 const size_t plumb_amax_kernel_count =
     sizeof plumb_amax_kernels / sizeof plumb_amax_kernels[0];
@@ -91,17 +113,25 @@ static plumb_status check(const plumb_cast *how, plumb_format source)
     return PLUMB_OK;
 }
 
+void plumb_cast_run(const plumb_encode_job *job)
+{
+    const plumb_encode_kernel *k = &plumb_encode_kernels[last_encode[job->how->format]];
+    const unsigned cpu = plumb_cpu_flags();
+
+    while ((k->cpu & ~cpu) != 0)
+        k--;
+    k->run(job);
+}
+
 plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format source,
                                         const void *x, size_t n, void *codes,
                                         plumb_counts *counts, plumb_spectrum *spectrum)
 {
     const plumb_status status = check(how, source);
-    const unsigned cpu = plumb_cpu_flags();
     plumb_counts unused = {0};
 
     if (status != PLUMB_OK)
         return status;
-    const plumb_encode_kernel *k = &plumb_encode_kernels[how->format * PLUMB_CAST_VARIANTS];
     const plumb_encode_job job = {.how = how,
                                   .source = source,
                                   .x = x,
@@ -109,11 +139,8 @@ plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format sour
                                   .codes = codes,
                                   .counts = counts != NULL ? counts : &unused,
                                   .spectrum = spectrum};
-    size_t i = PLUMB_CAST_VARIANTS - 1;
 
-    while ((k[i].cpu & ~cpu) != 0)
-        i--;
-    k[i].run(&job);
+    plumb_cast_run(&job);
     return PLUMB_OK;
 }
 
@@ -127,15 +154,15 @@ plumb_status plumb_cast_decode(plumb_format format, float scale, const void *cod
                                size_t n, float *x)
 {
     const unsigned cpu = plumb_cpu_flags();
-    size_t i = PLUMB_CAST_VARIANTS - 1;
 
     if ((unsigned)format >= PLUMB_FORMAT_COUNT)
         return PLUMB_BAD_FORMAT;
-    const plumb_decode_kernel *k = &plumb_decode_kernels[format * PLUMB_CAST_VARIANTS];
+    const plumb_decode_kernel *k =
+        &plumb_decode_kernels[(size_t)format * PLAIN_ROWS + PLAIN_ROWS - 1];
 
-    while ((k[i].cpu & ~cpu) != 0)
-        i--;
-    k[i].run(format, scale, codes, n, x);
+    while ((k->cpu & ~cpu) != 0)
+        k--;
+    k->run(format, scale, codes, n, x);
     return PLUMB_OK;
 }
 
@@ -157,4 +184,10 @@ float plumb_cast_amax(const float *x, size_t n)
 float plumb_cast_amax_bf16(const uint16_t *x, size_t n)
 {
     return best_amax()->run_bf16(x, n);
+}
+
+void plumb_cast_amax_blocks(plumb_format source, const void *x, size_t n, size_t block,
+                            float *amax)
+{
+    best_amax()->run_blocks(source, x, n, block, amax);
 }

@@ -1,22 +1,19 @@
 /* Every variant of every cast, one row each.
  *
  * Dispatch, tests and benchmarks walk the same tables, so a kernel that is registered is
- * also checked and timed.  Rows of encode and decode lie in the order of plumb_format,
- * PLUMB_CAST_VARIANTS for each format; the reference comes first and the fastest last.
+ * also checked and timed.  Rows of encode and decode lie in the order of plumb_format; of each
+ * format the reference comes first and the fastest last.
  */
 #ifndef PLUMB_KERNEL_CAST_H
 #define PLUMB_KERNEL_CAST_H
 
 #include "plumb/cast.h"
 
-#if defined(__x86_64__)
-enum { PLUMB_CAST_VARIANTS = 3 };
-#else
-enum { PLUMB_CAST_VARIANTS = 1 };
-#endif
-
 /* What plumb_cast_encode_measured has: source is fp32 or bf16, counts is never NULL, spectrum
  * may be, how->format is the row's.
+ *
+ * Or, if block is not 0, a multiple of 16: scales[i / block] and decodes[i / block] instead of
+ * those of *how for element i.  decodes is read only for a spectrum, and then as it is: 0 is 0.
  */
 typedef struct plumb_encode_job {
     const plumb_cast *how;
@@ -26,6 +23,8 @@ typedef struct plumb_encode_job {
     void *codes;
     plumb_counts *counts;
     plumb_spectrum *spectrum;
+    size_t block;
+    const float *scales, *decodes;
 } plumb_encode_job;
 
 typedef void plumb_encode_fn(const plumb_encode_job *job);
@@ -48,12 +47,22 @@ typedef struct plumb_decode_kernel {
     plumb_decode_fn *run;
 } plumb_decode_kernel;
 
+/* The same of each of the blocks of n elements; the last may be shorter. */
+typedef void plumb_amax_blocks_fn(plumb_format source, const void *x, size_t n,
+                                  size_t block, float *amax);
+
 typedef struct plumb_amax_kernel {
     unsigned cpu;
     const char *name;
     plumb_amax_fn *run;
     plumb_amax_bf16_fn *run_bf16;
+    plumb_amax_blocks_fn *run_blocks;
 } plumb_amax_kernel;
+
+/* By the fastest kernel that this CPU may run; the arguments are the caller's business. */
+void plumb_cast_run(const plumb_encode_job *job);
+void plumb_cast_amax_blocks(plumb_format source, const void *x, size_t n, size_t block,
+                            float *amax);
 
 extern const plumb_encode_kernel plumb_encode_kernels[];
 extern const size_t plumb_encode_kernel_count;
@@ -74,10 +83,19 @@ extern const size_t plumb_amax_kernel_count;
         plumb_decode_bf16_##isa, plumb_decode_fp16_##isa, plumb_decode_fp32_##isa,         \
         plumb_decode_tf32_##isa, plumb_decode_table_##isa;                                 \
     plumb_amax_fn plumb_amax_##isa;                                                        \
-    plumb_amax_bf16_fn plumb_amax_bf16_##isa
+    plumb_amax_bf16_fn plumb_amax_bf16_##isa;                                              \
+    plumb_amax_blocks_fn plumb_amax_blocks_##isa
 
 PLUMB_CAST_VARIANT(ref);
 PLUMB_CAST_VARIANT(avx2);
 PLUMB_CAST_VARIANT(avx512);
+
+/* Written for AVX-512: amax_avx512.c. */
+plumb_amax_fn plumb_amax_direct_avx512;
+plumb_amax_bf16_fn plumb_amax_bf16_direct_avx512;
+plumb_amax_blocks_fn plumb_amax_blocks_direct_avx512;
+
+/* Any of e4m3, e5m2, e3m2, e2m3 and e2m1: fused_avx512.c. */
+plumb_encode_fn plumb_encode_fused_avx512;
 
 #endif

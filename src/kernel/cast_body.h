@@ -16,12 +16,11 @@ enum {
 
 /* One loop.  addend is read for stochastic rounding only; wide formats have no scale. */
 INLINE tally piece(const rule r, plumb_rounding rounding, int bytes, bool divide,
-                   const plumb_cast *how, const float *restrict x,
+                   const plumb_cast *how, float scale, const float *restrict x,
                    const uint32_t *restrict addend, size_t n, void *restrict codes)
 {
     const bool dithered = rounding == PLUMB_ROUND_STOCHASTIC;
     const ends given = {how->saturate ? r.largest : r.past, how->saturate ? 0 : r.nan};
-    const float scale = how->scale;
     uint8_t *restrict to8 = codes;
     uint16_t *restrict to16 = codes;
     uint32_t *restrict to32 = codes;
@@ -119,7 +118,7 @@ INLINE void run(const rule r, plumb_rounding rounding, int bytes, const plumb_en
     const bool wide = j->source == PLUMB_FP32;
     const size_t most = wide && !dithered && j->spectrum == NULL ? PIECE : BLOCK;
     const uint32_t *addend = NULL;
-    float widened[BLOCK];
+    float widened[BLOCK], scale = j->how->scale;
     dither d;
     energy e;
 
@@ -130,13 +129,21 @@ INLINE void run(const rule r, plumb_rounding rounding, int bytes, const plumb_en
         unsigned char *codes = (unsigned char *)j->codes + at * (size_t)bytes;
 
         m = j->n - at < most ? j->n - at : most;
+        if (j->block != 0) {
+            scale = j->scales[at / j->block];
+            if (m > j->block - at % j->block)
+                m = j->block - at % j->block;
+            if (j->spectrum != NULL)
+                energy_decode(&e, j->decodes[at / j->block]);
+        }
         if (!wide)
             widen((const uint16_t *)j->x + at, m, widened);
         if (dithered)
             addend = addends(j->how, j->how->first + at, &d);
-        const tally t = bytes == 1 && j->how->divide
-                            ? piece(r, rounding, bytes, true, j->how, x, addend, m, codes)
-                            : piece(r, rounding, bytes, false, j->how, x, addend, m, codes);
+        const tally t =
+            bytes == 1 && j->how->divide
+                ? piece(r, rounding, bytes, true, j->how, scale, x, addend, m, codes)
+                : piece(r, rounding, bytes, false, j->how, scale, x, addend, m, codes);
 
         add_tally(j->counts, r, j->how->format, m, t);
         if (j->spectrum != NULL)
@@ -228,4 +235,16 @@ float ENTRY(plumb_amax_bf16_)(const uint16_t *x, size_t n)
     for (size_t i = 0; i < n; i++)
         amax = larger(amax, below(x[i] & 0x7fffu, INF >> 16));
     return float_of(amax << 16);
+}
+
+void ENTRY(plumb_amax_blocks_)(plumb_format source, const void *x, size_t n, size_t block,
+                               float *amax)
+{
+    for (size_t at = 0, b = 0; at < n; at += block, b++) {
+        const size_t m = n - at < block ? n - at : block;
+
+        amax[b] = source == PLUMB_FP32
+                      ? ENTRY(plumb_amax_)((const float *)x + at, m)
+                      : ENTRY(plumb_amax_bf16_)((const uint16_t *)x + at, m);
+    }
 }

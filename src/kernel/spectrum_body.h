@@ -17,13 +17,19 @@ typedef struct energy {
     bool usable; /* decode is finite */
 } energy;
 
+INLINE void energy_decode(energy *e, float decode)
+{
+    e->usable = (bits_of(decode) & MAGNITUDE) < INF;
+    e->decode = e->usable ? (double)decode : 0;
+}
+
 INLINE energy energy_start(const plumb_cast *how)
 {
     const float own = how->divide ? how->scale : 1.0f / how->scale;
-    const float decode = how->decode != 0 ? how->decode : own;
-    const bool usable = (bits_of(decode) & MAGNITUDE) < INF;
+    energy e = {.decode = 0};
 
-    return (energy){.decode = usable ? (double)decode : 0, .usable = usable};
+    energy_decode(&e, how->decode != 0 ? how->decode : own);
+    return e;
 }
 
 /* x as it is, or zero. */

@@ -94,8 +94,13 @@ static void run(const plumb_encode_kernel *kernel, const call *c, const axis *a,
     const size_t each = (size_t)a->bytes, start = c->offset * each;
     uint8_t *block = guarded(start + c->n * each);
     plumb_counts counts = {0};
-    const plumb_encode_job job = {
-        &c->how, c->source, source_of(c), c->n, block + GUARD + start, &counts, spectrum};
+    const plumb_encode_job job = {.how = &c->how,
+                                  .source = c->source,
+                                  .x = source_of(c),
+                                  .n = c->n,
+                                  .codes = block + GUARD + start,
+                                  .counts = &counts,
+                                  .spectrum = spectrum};
 
     kernel->run(&job);
     check_guards(block, start + c->n * each);

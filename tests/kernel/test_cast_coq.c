@@ -18,7 +18,12 @@ static void check_one(const axis *a, uint32_t bits, uint32_t code, uint32_t sign
         const plumb_encode_kernel *k = &plumb_encode_kernels[i];
         uint32_t got[1] = {0};
         plumb_counts counts = {0};
-        const plumb_encode_job job = {&how, PLUMB_FP32, &x, 1, got, &counts, NULL};
+        const plumb_encode_job job = {.how = &how,
+                                      .source = PLUMB_FP32,
+                                      .x = &x,
+                                      .n = 1,
+                                      .codes = got,
+                                      .counts = &counts};
 
         if (k->format != a->format || (k->cpu & ~plumb_cpu_flags()) != 0)
             continue;

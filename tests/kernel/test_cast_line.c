@@ -170,9 +170,13 @@ static void run_variant(walk *w, struct variant *l, plumb_spectrum *spectrum)
 {
     plumb_counts counts = {0};
     const plumb_encode_job job = {
-        &w->how,  w->source, w->source == PLUMB_FP32 ? (const void *)w->x : w->x16,
-        w->n,     w->got,    &counts,
-        spectrum,
+        .how = &w->how,
+        .source = w->source,
+        .x = w->source == PLUMB_FP32 ? (const void *)w->x : w->x16,
+        .n = w->n,
+        .codes = w->got,
+        .counts = &counts,
+        .spectrum = spectrum,
     };
 
     memset(w->got, 0xa5, (w->n + 1) * (size_t)w->a.bytes);

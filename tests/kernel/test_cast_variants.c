@@ -120,6 +120,88 @@ static void sizes(void)
     check_done("every size, unaligned, all variants equal");
 }
 
+/* A call of blocks against a call for each, by the reference: codes and counts; and against the
+ * reference's own call of blocks: the spectrum.
+ */
+static void check_blocks(const plumb_encode_kernel *k, plumb_encode_job job)
+{
+    static outcome want, got;
+    const size_t each = (size_t)plumb_format_get(k->format)->bytes;
+    const size_t from = job.source == PLUMB_FP32 ? 4 : 2;
+    plumb_counts counts = {.amax = 0.5f};
+    static unsigned char codes[4 * LONG];
+
+    run_one(reference_of(k->format), job, PAD, true, &want);
+    run_one(k, job, PAD, true, &got);
+    CHECK(memcmp(&want.codes, &got.codes, sizeof want.codes) == 0 &&
+              same_counts(&want.counts, &got.counts) &&
+              same_spectrum(&want.spectrum, &got.spectrum),
+          "%s: blocks of %zu differ from the reference, n=%zu", k->name, job.block, job.n);
+    run_one(k, job, PAD, false, &got);
+    for (size_t at = 0; at < job.n; at += job.block) {
+        plumb_cast how = *job.how;
+        plumb_encode_job one = {.how = &how, .source = job.source, .counts = &counts};
+
+        how.scale = job.scales[at / job.block];
+        how.first += at;
+        one.x = (const char *)job.x + at * from;
+        one.n = job.n - at < job.block ? job.n - at : job.block;
+        one.codes = codes + at * each;
+        reference_of(k->format)->run(&one);
+    }
+    CHECK(memcmp(codes, got.codes.bytes + PAD, job.n * each) == 0 &&
+              got.codes.bytes[PAD + job.n * each] == 0x5a,
+          "%s: codes in blocks of %zu, n=%zu", k->name, job.block, job.n);
+    CHECK(same_counts(&counts, &got.counts), "%s: counts in blocks of %zu, n=%zu", k->name,
+          job.block, job.n);
+}
+
+/* Scales of the size that values have, and now and then one that no kernel likes. */
+static float block_scale(size_t turn)
+{
+    static const float odd[] = {0, -2, 0x1p-140f, 0x1p120f, INFINITY, NAN};
+    const uint32_t bits = next_random();
+
+    if (turn % 3 == 0 && bits % 64 < 6)
+        return odd[bits % 64];
+    return float_from((bits & 0x03ffffff) | 0x3c000000);
+}
+
+static void blocks(void)
+{
+    static const size_t lengths[] = {16, 32, 48, 128, 1024, 4096};
+    static float x[LONG], scales[LONG / 16 + 1], decodes[LONG / 16 + 1];
+    static uint16_t half[LONG];
+
+    for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
+        const plumb_encode_kernel *k = &plumb_encode_kernels[i];
+        const bool narrow = plumb_format_get(k->format)->bytes == 1;
+
+        for (size_t turn = 0; turn < 48 && narrow && can_run(k->cpu); turn++) {
+            plumb_cast how = some_cast(k->format, turn);
+            plumb_encode_job job = {.how = &how,
+                                    .block = lengths[turn % 6],
+                                    .scales = scales,
+                                    .decodes = decodes};
+
+            how.rounding = turn % 4 == 3 ? how.rounding : PLUMB_ROUND_NEAREST_EVEN;
+            for (size_t j = 0; j < LONG; j++) {
+                x[j] = turn % 2 ? any_float() : (float)(int32_t)next_random() * 0x1p-30f;
+                half[j] = (uint16_t)(bits_from(x[j]) >> 16);
+            }
+            for (size_t j = 0; j <= LONG / 16; j++) {
+                scales[j] = block_scale(turn);
+                decodes[j] = turn % 5 ? 1 / scales[j] : block_scale(turn);
+            }
+            job.n = turn < 24 ? 11 * turn : LONG - turn;
+            job.source = turn % 8 < 5 ? PLUMB_FP32 : PLUMB_BF16;
+            job.x = job.source == PLUMB_FP32 ? (const void *)x : half;
+            check_blocks(k, job);
+        }
+    }
+    check_done("blocks with scales of their own");
+}
+
 /* bf16 values widened by hand give the same as the source of bf16. */
 static void sources(void)
 {
@@ -401,9 +483,45 @@ static void amaxima(void)
     check_done("amax");
 }
 
+/* Each block by itself, with some NaN and infinities about. */
+static void amax_blocks(void)
+{
+    static const size_t lengths[] = {128, 32, 16, 7, 48, 1000};
+    static float x[LONG], want[LONG], got[LONG];
+    static uint16_t half[LONG];
+
+    for (size_t i = 0; i < plumb_amax_kernel_count; i++) {
+        const plumb_amax_kernel *k = &plumb_amax_kernels[i];
+
+        for (size_t turn = 0; turn < 60 && can_run(k->cpu); turn++) {
+            const size_t block = lengths[turn % 6], n = turn < 30 ? 9 * turn : LONG - turn;
+            const bool wide = turn % 5 < 3;
+            const void *from = wide ? (const void *)x : half;
+            const size_t count = (n + block - 1) / block;
+
+            for (size_t j = 0; j < LONG; j++) {
+                const bool any = next_random() % 64 < turn % 4;
+                const float value = any ? any_float() : (float)(int32_t)next_random();
+
+                half[j] = (uint16_t)(bits_from(value) >> 16);
+                x[j] = float_from((uint32_t)half[j] << 16);
+            }
+            for (size_t b = 0; b < count; b++)
+                want[b] = plumb_amax_kernels[0].run(
+                    x + b * block, n - b * block < block ? n - b * block : block);
+            got[count] = 99;
+            k->run_blocks(wide ? PLUMB_FP32 : PLUMB_BF16, from, n, block, got);
+            CHECK(memcmp(want, got, count * sizeof *want) == 0 && got[count] == 99,
+                  "%s: blocks of %zu, n=%zu", k->name, block, n);
+        }
+    }
+    check_done("amax of blocks");
+}
+
 int main(void)
 {
     sizes();
+    blocks();
     sources();
     spectra();
     small_spectrum();
@@ -413,5 +531,6 @@ int main(void)
     decoding();
     decode_sizes();
     amaxima();
+    amax_blocks();
     return check_exit();
 }
