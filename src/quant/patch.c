@@ -3,6 +3,7 @@
  * The casts want contiguous elements.  Rows give them; blocks that run down the rows are
  * turned, a few columns at a time, in a buffer that fits the first-level cache.
  */
+#include "kernel/cast.h"
 #include "quant/patch.h"
 
 #include "base/bits.h"
@@ -42,24 +43,9 @@ float plumb_source_amax(const plumb_source *source, size_t row, size_t col, size
 
 static plumb_block_scale choose_scale(const plumb_copy *copy, float amax)
 {
-    const plumb_spec *spec = copy->spec;
-
-    if (spec->rule != PLUMB_SCALE_CURRENT)
-        return copy->fixed;
-    if (spec->grain == PLUMB_GRAIN_MX32)
-        return plumb_block_scale_mx(spec, amax);
-    if (spec->grain == PLUMB_GRAIN_NVFP4)
-        return plumb_block_scale_nvfp4(copy->tensor_scale, amax);
-    return plumb_block_scale_current(spec, amax);
-}
-
-/* What a code is multiplied with, all in all.  A 0 would ask plumb_cast for 1 / scale. */
-static float decode_of(const plumb_copy *copy, float d)
-{
-    const float decode =
-        copy->spec->grain == PLUMB_GRAIN_NVFP4 ? d * (1 / copy->tensor_scale) : d;
-
-    return decode == 0 ? FLT_TRUE_MIN : decode;
+    return copy->spec->rule == PLUMB_SCALE_CURRENT
+               ? plumb_block_scale_current(copy->spec, amax)
+               : copy->fixed;
 }
 
 /* n elements of the source's format, or fp32 ones that were gathered. */
@@ -70,9 +56,49 @@ static void encode(plumb_copy *copy, plumb_block_scale scale, uint64_t first,
 
     how->divide = scale.divide;
     how->scale = scale.factor;
-    how->decode = decode_of(copy, scale.d);
+    how->decode = scale.d == 0 ? FLT_TRUE_MIN : scale.d; /* 0 would ask for 1 / scale */
     how->first = first;
     plumb_cast_encode_measured(how, format, x, n, codes, &copy->counts, copy->spectrum);
+}
+
+/* --- lines of blocks ---------------------------------------------------------------------- */
+
+enum { LINE = TURNED * PLUMB_PATCH /* elements */, LEAST = 16 /* elements of a block */ };
+
+/* True of the grains whose blocks lie one after the other, each with the scale of its amax. */
+static bool has_lines(const plumb_copy *copy)
+{
+    return copy->spec->rule == PLUMB_SCALE_CURRENT &&
+           plumb_grain_turns(copy->spec->grain) &&
+           plumb_grain_length(copy->spec->grain) != 0;
+}
+
+/* At most LINE elements in blocks of the grain's length, from the first of a block; d of each. */
+static void quantize_line(plumb_copy *copy, uint64_t first, plumb_format format,
+                          const void *x, size_t n, void *codes, float *d)
+{
+    const size_t block = plumb_grain_length(copy->spec->grain);
+    const size_t count = (n + block - 1) / block;
+    const float back = 1 / copy->tensor_scale;
+    float amax[LINE / LEAST], factor[LINE / LEAST], decode[LINE / LEAST];
+    const plumb_encode_job job = {.how = &copy->how,
+                                  .source = format,
+                                  .x = x,
+                                  .n = n,
+                                  .codes = codes,
+                                  .counts = &copy->counts,
+                                  .spectrum = copy->spectrum,
+                                  .block = block,
+                                  .scales = factor,
+                                  .decodes = decode};
+
+    plumb_cast_amax_blocks(format, x, n, block, amax);
+    plumb_block_scales(copy->spec, copy->tensor_scale, amax, count, factor, d);
+    for (size_t i = 0; copy->spectrum != NULL && i < count; i++)
+        decode[i] = d[i] * back;
+    copy->how.divide = copy->spec->divide;
+    copy->how.first = first;
+    plumb_cast_run(&job);
 }
 
 /* --- blocks that hold pieces of rows ------------------------------------------------------ */
@@ -105,6 +131,23 @@ static void quantize_piece(plumb_copy *copy, const plumb_patch *piece)
         encode_row(copy, scale, row, piece->col, n);
     if (copy->d != NULL && !copy->early)
         copy->d[index] = scale.d;
+}
+
+static void quantize_lines(plumb_copy *copy, const plumb_patch *t)
+{
+    const plumb_source *s = copy->source;
+
+    for (size_t row = t->row; row < t->row_end; row++) {
+        for (size_t col = t->col; col < t->col_end; col += LINE) {
+            const size_t at = row * s->cols + col;
+            const void *x = s->format == PLUMB_FP32 ? (const void *)floats_at(s, row, col)
+                                                    : (const void *)halves_at(s, row, col);
+
+            quantize_line(copy, at, s->format, x, smaller(LINE, t->col_end - col),
+                          copy->codes + at,
+                          copy->d + row * copy->blocks.across + col / copy->blocks.width);
+        }
+    }
 }
 
 static void quantize_rows(plumb_copy *copy, const plumb_patch *t)
@@ -160,6 +203,29 @@ static void quantize_column(plumb_copy *copy, const float *x, size_t row, size_t
     }
 }
 
+/* The same of all columns in the buffer, whose blocks are lines: of all at once, if they lie one
+ * behind the other and no random bits are counted out.
+ */
+static void quantize_buffer(plumb_copy *copy, const plumb_patch *t, size_t width,
+                            float x[TURNED][PLUMB_PATCH],
+                            unsigned char codes[TURNED][PLUMB_PATCH])
+{
+    const size_t block = copy->blocks.height, height = t->row_end - t->row;
+    const size_t in_column = (height + block - 1) / block;
+    const bool dithered = copy->how.rounding == PLUMB_ROUND_STOCHASTIC;
+    const size_t step = height == PLUMB_PATCH && !dithered ? width : 1;
+    float d[LINE / LEAST];
+
+    for (size_t c = 0; c < width; c += step) {
+        float *to = copy->d + t->row / block * copy->blocks.across + t->col + c;
+
+        quantize_line(copy, (uint64_t)(t->col + c) * copy->source->rows + t->row,
+                      PLUMB_FP32, x[c], step * height, codes[c], d);
+        for (size_t i = 0; i < step * in_column; i++)
+            to[i % in_column * copy->blocks.across + i / in_column] = d[i];
+    }
+}
+
 static void quantize_columns(plumb_copy *copy, const plumb_patch *t)
 {
     const size_t height = t->row_end - t->row, ld = copy->source->cols;
@@ -171,7 +237,12 @@ static void quantize_columns(plumb_copy *copy, const plumb_patch *t)
         unsigned char *to = copy->codes + t->row * ld + col;
 
         gather(copy->source, t->row, height, col, width, x);
-        for (size_t c = 0; c < width; c++)
+        if (has_lines(copy)) {
+            const plumb_patch buffer = {t->row, t->row_end, col, col + width};
+
+            quantize_buffer(copy, &buffer, width, x, codes);
+        }
+        for (size_t c = 0; c < width && !has_lines(copy); c++)
             quantize_column(copy, x[c], t->row, height, col + c, codes[c]);
         for (size_t r = 0; r < height; r++) {
             for (size_t c = 0; c < width; c++)
@@ -226,6 +297,8 @@ void plumb_copy_patch(plumb_copy *copy, const plumb_patch *patch)
 {
     if (copy->turned)
         quantize_columns(copy, patch);
+    else if (has_lines(copy))
+        quantize_lines(copy, patch);
     else
         quantize_rows(copy, patch);
 }

@@ -69,6 +69,25 @@ plumb_block_scale plumb_block_scale_current(const plumb_spec *spec, float amax)
     return plumb_block_scale_fixed(plumb_scale_from_amax(spec, amax, 1));
 }
 
+void plumb_block_scales(const plumb_spec *spec, float of_tensor, const float *amax,
+                        size_t n, float *factor, float *d)
+{
+    if (spec->grain == PLUMB_GRAIN_NVFP4) {
+        plumb_block_scales_nvfp4(of_tensor, amax, n, factor, d);
+        return;
+    }
+    if (spec->grain == PLUMB_GRAIN_MX32) {
+        plumb_block_scales_mx(spec, amax, n, factor, d);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const plumb_block_scale scale = plumb_block_scale_current(spec, amax[i]);
+
+        factor[i] = scale.factor;
+        d[i] = scale.d;
+    }
+}
+
 plumb_block_scale plumb_block_scale_fixed(float s)
 {
     return (plumb_block_scale){s, false, 1 / s};

@@ -148,12 +148,12 @@ static void multipliers(void)
                  {NAN, 0x7fc00000, 0x7fc00000}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const plumb_block_scale s = plumb_block_scale_mx(&spec, cases[i].amax);
+        float factor, d;
 
-        CHECK(bits_from(s.factor) == cases[i].factor && bits_from(s.d) == cases[i].d &&
-                  !s.divide,
-              "amax %a: factor %08x, d %08x", (double)cases[i].amax, bits_from(s.factor),
-              bits_from(s.d));
+        plumb_block_scales_mx(&spec, &cases[i].amax, 1, &factor, &d);
+        CHECK(bits_from(factor) == cases[i].factor && bits_from(d) == cases[i].d,
+              "amax %a: factor %08x, d %08x", (double)cases[i].amax, bits_from(factor),
+              bits_from(d));
     }
     check_done("multipliers");
 }
@@ -194,18 +194,22 @@ static void nvfp4(void)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const plumb_block_scale s =
-            plumb_block_scale_nvfp4(cases[i].of_tensor, cases[i].amax);
+        float factor, d;
 
-        CHECK(s.factor == cases[i].factor && s.d == cases[i].d && !s.divide,
-              "case %zu: factor %a, d %a", i, (double)s.factor, (double)s.d);
+        plumb_block_scales_nvfp4(cases[i].of_tensor, &cases[i].amax, 1, &factor, &d);
+        CHECK(factor == cases[i].factor && d == cases[i].d, "case %zu: factor %a, d %a", i,
+              (double)factor, (double)d);
     }
     CHECK(plumb_nvfp4_scale(2688) == 1 && plumb_nvfp4_scale(1344) == 2, "S of 2688, 1344");
     CHECK(plumb_nvfp4_scale(0) == 1 && plumb_nvfp4_scale(INFINITY) == 1,
           "S of 0, infinity");
     CHECK(plumb_nvfp4_scale(0x1p-140f) == FLT_MAX, "S of a subnormal");
     /* The multiplier is that of the rounded b: 6.4 / 6 rounds to 1.125. */
-    CHECK(plumb_block_scale_nvfp4(1, 6.4f).factor == 1 / 1.125f, "from amax, not from b");
+    static const float amax = 6.4f;
+    float factor, d;
+
+    plumb_block_scales_nvfp4(1, &amax, 1, &factor, &d);
+    CHECK(factor == 1 / 1.125f, "from amax, not from b");
     check_done("the two scales of NVFP4");
 }
 
