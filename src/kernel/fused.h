@@ -33,7 +33,7 @@ typedef struct shape {
     __m512i magnitude, word; /* of a code: in each byte, in the low byte of each word */
     __m512i code_shift, sign_shift;
     uint32_t largest_bits, beyond_bits; /* beyond: the least that rounds past the largest */
-    rule rule;
+    const rule *rule;
 } shape;
 
 /* Let a code have f fraction bits.  The low half of t, as 16-bit integers, is a fraction, the high
@@ -61,7 +61,7 @@ INLINE shape shape_of(plumb_format format)
         .sign_shift = _mm512_set1_epi16((short)(r.sign_shift - 16)),
         .largest_bits = largest,
         .beyond_bits = largest + (1u << (r.shift - 1)) + tie_stays,
-        .rule = r,
+        .rule = &rules[format],
     };
 }
 

@@ -23,7 +23,8 @@ typedef struct work {
     unsigned block_shift; /* a block has 2^block_shift elements */
     sums energy;
     float largest;        /* |product| of the pieces without trouble */
-    __m512i code_largest; /* magnitudes of the codes of the others */
+    __m512i code_largest; /* magnitudes of the codes of the others, */
+    bool trouble;         /* if there were any */
 } work;
 
 /* --- pieces without trouble ----------------------------------------------------------- */
@@ -194,11 +195,11 @@ INLINE trouble look(const shape *f, four x, four y)
 /* Codes past the largest, and of NaN, which has no sign. */
 INLINE __m512i mend(const shape *f, bool saturate, const trouble *t, __m512i codes)
 {
-    const __m512i past = _mm512_set1_epi8((char)f->rule.past);
-    const __m512i nan = _mm512_set1_epi8((char)f->rule.nan);
+    const __m512i past = _mm512_set1_epi8((char)f->rule->past);
+    const __m512i nan = _mm512_set1_epi8((char)f->rule->nan);
 
     const __m512i keep =
-        f->rule.past == f->rule.signless ? _mm512_set1_epi8(-1) : f->magnitude;
+        f->rule->past == f->rule->signless ? _mm512_set1_epi8(-1) : f->magnitude;
 
     if (!saturate)
         codes = _mm512_mask_mov_epi8(codes, t->over,
@@ -210,7 +211,7 @@ INLINE __m512i mend(const shape *f, bool saturate, const trouble *t, __m512i cod
 INLINE void add_energies(const work *w, const trouble *t, four x, four values,
                          const factors *by, sums *e)
 {
-    const bool infinite = !w->job->how->saturate && w->f.rule.past != w->f.rule.largest;
+    const bool infinite = !w->job->how->saturate && w->f.rule->past != w->f.rule->largest;
     const uint64_t none = t->nonfinite | t->nan | (infinite ? t->over : 0);
 
 #pragma GCC unroll 4
@@ -245,7 +246,7 @@ INLINE void careful_step(work *w, mode m, size_t at, size_t n, careful *s)
     four values;
     const __m512i c = mend(f, w->job->how->saturate, &t, codes_of(f, from, y, &values));
     const __m512i magnitude = _mm512_and_si512(c, f->magnitude);
-    const __m512i most = _mm512_set1_epi8((char)f->rule.largest);
+    const __m512i most = _mm512_set1_epi8((char)f->rule->largest);
 
     s->saturated += count(t.over & ~t.nonfinite);
     s->clipped += count(t.clipped & ~t.nonfinite);
@@ -278,6 +279,7 @@ INLINE bool careful_piece(work *w, mode m, size_t at, size_t n)
     }
     const uint64_t zeros = s.zeros == 0 ? 0 : count_zeros(w->job, m, at, n);
 
+    w->trouble = true;
     counts->saturated += s.saturated;
     counts->clipped += s.clipped;
     counts->nonfinite += s.nonfinite;
@@ -299,11 +301,13 @@ static float code_amax(const work *w)
     __m512 value;
 
     rounded(&w->f, y, &value);
+    const float in_range = _mm512_cvtss_f32(value);
+
+    if (!w->trouble)
+        return in_range;
     _mm512_storeu_si512(magnitudes, w->code_largest);
     for (int i = 0; i < STEP; i++)
         largest = magnitudes[i] > largest ? magnitudes[i] : largest;
-
-    const float in_range = _mm512_cvtss_f32(value);
     const float of_others = plumb_format_value(w->job->how->format, largest);
 
     return in_range > of_others ? in_range : of_others;

@@ -351,6 +351,41 @@ static void many(void)
     check_done("long calls");
 }
 
+/* Long enough for a histogram to be added up more than once, in the middle of a call too. */
+static void long_spectrum(void)
+{
+    enum { N = 2 * 16384 + 3 * 1024 + 77 };
+    static float x[N];
+    static uint8_t want_codes[N], codes[N];
+    static plumb_spectrum want, got;
+
+    for (size_t i = 0; i < N; i++)
+        x[i] = i % 1000 < 5 ? any_float() : (float)(int32_t)next_random() * 0x1p-31f;
+    for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
+        const plumb_encode_kernel *k = &plumb_encode_kernels[i];
+        const plumb_cast how = {.format = k->format, .saturate = true, .scale = 9};
+        plumb_counts c = {0}, d = {0};
+        plumb_encode_job job = {.how = &how, .source = PLUMB_FP32, .x = x, .n = N};
+
+        if (plumb_format_get(k->format)->bytes > 1 || !can_run(k->cpu))
+            continue;
+        memset(&want, 0, sizeof want);
+        memset(&got, 0, sizeof got);
+        job.codes = want_codes;
+        job.counts = &c;
+        job.spectrum = &want;
+        reference_of(k->format)->run(&job);
+        job.codes = codes;
+        job.counts = &d;
+        job.spectrum = &got;
+        k->run(&job);
+        CHECK(memcmp(codes, want_codes, N) == 0 && same_counts(&c, &d) &&
+                  same_spectrum(&want, &got),
+              "%s differs from the reference in %d elements", k->name, (int)N);
+    }
+    check_done("long calls with a spectrum");
+}
+
 static void adding(void)
 {
     plumb_counts a = {1, 2, 3, 4, 5, 6, 7.0f, 8.0f};
@@ -527,6 +562,7 @@ int main(void)
     small_spectrum();
     broken_decode();
     many();
+    long_spectrum();
     adding();
     decoding();
     decode_sizes();
