@@ -148,8 +148,10 @@ INLINE bool quick_piece(work *w, mode m, size_t at, size_t n)
     const float amax = float_of(largest), quotient = m.divide ? amax / scale : amax * scale;
     const uint32_t product = m.blocks ? most(q.product) : bits_of(quotient);
 
-    /* A block's own scale takes its amax to the largest or, rounded up, a little past it. */
-    if (largest >= INF || product >= (m.blocks ? w->f.beyond_bits : w->f.largest_bits + 1))
+    /* As bits, where infinity and NaN are larger than any number.  A block's own scale takes its
+     * amax to the largest or, rounded up, a little past it.
+     */
+    if (product >= (m.blocks ? w->f.beyond_bits : w->f.largest_bits + 1))
         return false;
     const uint64_t zeros = q.zeros == 0 ? 0 : count_zeros(w->job, m, at, n);
 

@@ -189,8 +189,11 @@ static void blocks(void)
                 x[j] = turn % 2 ? any_float() : (float)(int32_t)next_random() * 0x1p-30f;
                 half[j] = (uint16_t)(bits_from(x[j]) >> 16);
             }
+            const float largest = plumb_format_get(k->format)->largest;
+
             for (size_t j = 0; j <= LONG / 16; j++) {
-                scales[j] = block_scale(turn);
+                /* x is at most 2: a little is clipped where the scale is rounded up. */
+                scales[j] = turn % 4 == 2 ? largest * (0.5f + 0x1p-8f) : block_scale(turn);
                 decodes[j] = turn % 5 ? 1 / scales[j] : block_scale(turn);
             }
             job.n = turn < 24 ? 11 * turn : LONG - turn;
@@ -360,7 +363,9 @@ static void long_spectrum(void)
     static plumb_spectrum want, got;
 
     for (size_t i = 0; i < N; i++)
-        x[i] = i % 1000 < 5 ? any_float() : (float)(int32_t)next_random() * 0x1p-31f;
+        x[i] = i < N / 2      ? 1.0f
+               : i % 1000 < 5 ? any_float()
+                              : (float)(int32_t)next_random() * 0x1p-31f;
     for (size_t i = 0; i < plumb_encode_kernel_count; i++) {
         const plumb_encode_kernel *k = &plumb_encode_kernels[i];
         const plumb_cast how = {.format = k->format, .saturate = true, .scale = 9};
