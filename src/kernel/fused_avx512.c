@@ -8,7 +8,11 @@
  */
 #include "kernel/exponents.h"
 
-enum { PIECE = 1024, AHEAD = 1536 /* bytes of prefetch */ };
+enum {
+    PIECE = 1024,
+    AHEAD = 1536 /* bytes of prefetch */,
+    AHEAD_OF_BLOCKS = 2048 /* elements */
+};
 
 /* What a loop is compiled for: a source of bf16, division, a spectrum, a scale for each block. */
 typedef struct mode {
@@ -110,12 +114,13 @@ static uint64_t count_zeros(const plumb_encode_job *job, mode m, size_t at, size
     return zeros - (0 - n) % STEP;
 }
 
+/* Of blocks, what the caller has looked at is in the cache, so the next of its lines is read. */
 INLINE void prefetch(const plumb_encode_job *job, mode m, size_t at)
 {
-    const char *from = (const char *)job->x + at * (m.half ? 2 : 4) + AHEAD;
+    const size_t each = m.half ? 2 : 4, ahead = m.blocks ? AHEAD_OF_BLOCKS * each : AHEAD;
 
-    for (size_t i = 0; i < STEP * (m.half ? 2 : 4); i += 64)
-        _mm_prefetch(from + i, _MM_HINT_T0);
+    for (size_t i = 0; i < STEP * each; i += 64)
+        _mm_prefetch((const char *)job->x + at * each + ahead + i, _MM_HINT_T0);
 }
 
 static void raise(float *maximum, float x)
@@ -178,20 +183,29 @@ typedef struct trouble {
     uint64_t over, clipped;  /* of the product: rounds past the largest, is above it */
 } trouble;
 
+/* Finite scales make NaN only of what is not finite. */
 INLINE trouble look(const shape *f, four x, four y)
 {
-    const __m512 beyond = _mm512_set1_ps(float_of(f->beyond_bits));
+    const __m512 beyond = _mm512_castsi512_ps(_mm512_set1_epi32((int)f->beyond_bits));
     const __m512 largest = _mm512_castsi512_ps(f->largest);
     __mmask16 nonfinite[4], nan[4], over[4], clipped[4];
+    trouble t = {.nan = 0};
 
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) {
         nonfinite[v] = _mm512_fpclass_ps_mask(x.v[v], NOT_FINITE);
-        nan[v] = _mm512_cmp_ps_mask(y.v[v], y.v[v], _CMP_UNORD_Q);
         over[v] = _mm512_cmp_ps_mask(y.v[v], beyond, _CMP_GE_OQ);
         clipped[v] = _mm512_cmp_ps_mask(y.v[v], largest, _CMP_GT_OQ);
     }
-    return (trouble){joined(nonfinite), joined(nan), joined(over), joined(clipped)};
+    t.nonfinite = joined(nonfinite);
+    t.over = joined(over);
+    t.clipped = joined(clipped);
+    if (t.nonfinite == 0)
+        return t;
+    for (int v = 0; v < 4; v++)
+        nan[v] = _mm512_cmp_ps_mask(y.v[v], y.v[v], _CMP_UNORD_Q);
+    t.nan = joined(nan);
+    return t;
 }
 
 /* Codes past the largest, and of NaN, which has no sign. */
@@ -238,6 +252,21 @@ typedef struct careful {
     __m512i amax;
 } careful;
 
+/* NaN is left out. */
+INLINE void raise_lanes(__m512i *most, four size, bool all_finite)
+{
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++) {
+        const __m512i bits = _mm512_castps_si512(size.v[v]);
+
+        if (all_finite)
+            *most = _mm512_max_epu32(*most, bits);
+        else
+            *most = _mm512_mask_max_epu32(
+                *most, _mm512_cmple_epu32_mask(bits, _mm512_set1_epi32(INF)), *most, bits);
+    }
+}
+
 INLINE void careful_step(work *w, mode m, size_t at, size_t n, careful *s)
 {
     const shape *f = &w->f;
@@ -257,13 +286,7 @@ INLINE void careful_step(work *w, mode m, size_t at, size_t n, careful *s)
     w->code_largest =
         _mm512_mask_max_epu8(w->code_largest, _mm512_cmple_epu8_mask(magnitude, most),
                              w->code_largest, magnitude);
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; v++) {
-        const __m512i bits = _mm512_castps_si512(size.v[v]);
-        const __mmask16 number = _mm512_cmple_epu32_mask(bits, _mm512_set1_epi32(INF));
-
-        s->amax = _mm512_mask_max_epu32(s->amax, number, s->amax, bits);
-    }
+    raise_lanes(&s->amax, size, t.nonfinite == 0);
     if (m.measured)
         add_energies(w, &t, size, values, &by, &w->energy);
     store((uint8_t *)w->job->codes + at, c, n);
