@@ -121,7 +121,13 @@ static plumb_status run_encode(bench *b, const bench_case *row, plumb_error *why
     const void *x = take_source(b, m, n, &x32, why);
     plumb_counts counts[2] = {{0}};
     plumb_spectrum spectrum[2] = {{{0}, 0, 0}};
-    plumb_encode_job job = {&how, m->source, x, n, codes, &counts[0], &spectrum[0]};
+    plumb_encode_job job = {.how = &how,
+                            .source = m->source,
+                            .x = x,
+                            .n = n,
+                            .codes = codes,
+                            .counts = &counts[0],
+                            .spectrum = &spectrum[0]};
     encoding each[BENCH_VARIANTS];
     bench_race race = {
         .work = (double)n, .unit = "elem", .bytes = (double)(n * (source + width))};
