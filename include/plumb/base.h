@@ -119,8 +119,9 @@ void plumb_arena_free(plumb_arena *arena);
 /* Named levels, each a whole set of instructions as CPUID *and* XGETBV report them. */
 enum {
     PLUMB_CPU_BASELINE = 0,
-    PLUMB_CPU_AVX2 = 1 << 0,   /* AVX2, FMA, F16C, BMI2 */
-    PLUMB_CPU_AVX512 = 1 << 1, /* F, BW, DQ, VL; implies AVX2 */
+    PLUMB_CPU_AVX2 = 1 << 0,       /* AVX2, FMA, F16C, BMI2 */
+    PLUMB_CPU_AVX512 = 1 << 1,     /* F, BW, DQ, VL; implies AVX2 */
+    PLUMB_CPU_AVX512BF16 = 1 << 2, /* AVX512_BF16; implies AVX512 */
 };
 
 /* The levels that this machine has and the limit allows. */
@@ -129,12 +130,17 @@ unsigned plumb_cpu_flags(void);
 /* Never use levels outside mask from now on (default: all).  Results do not change:
  * every variant of a kernel has the same bits.  For tests, and for users who want
  * to see that for themselves: the environment of the command line tool sets it
- * from PLUMB_CPU ("baseline", "avx2", "avx512").
+ * from PLUMB_CPU ("baseline", "avx2", "avx512", "avx512bf16").
  */
 void plumb_cpu_limit(unsigned mask);
 
-/* "baseline", "avx2", "avx512" -> mask of that level and all below.  False if unknown. */
+/* "baseline", "avx2", "avx512", "avx512bf16" -> mask of that level and all below.  False if
+ * unknown.
+ */
 bool plumb_cpu_parse(const char *name, unsigned *mask);
+
+/* Whether the processor is one of AMD: the same instruction has other rates elsewhere. */
+bool plumb_cpu_is_amd(void);
 
 #ifdef __cplusplus
 }

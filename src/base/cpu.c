@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static atomic_uint allowed = ATOMIC_VAR_INIT(PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512);
+static atomic_uint allowed =
+    ATOMIC_VAR_INIT(PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512 | PLUMB_CPU_AVX512BF16);
 
 /* __builtin_cpu_supports asks CPUID and XGETBV, so it is false where the system does not
  * save the registers.
@@ -23,6 +24,8 @@ static unsigned detect(void)
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         flags |= PLUMB_CPU_AVX512;
+    if ((flags & PLUMB_CPU_AVX512) != 0 && __builtin_cpu_supports("avx512bf16"))
+        flags |= PLUMB_CPU_AVX512BF16;
 #endif
     return flags;
 }
@@ -45,7 +48,18 @@ bool plumb_cpu_parse(const char *name, unsigned *mask)
         *mask = PLUMB_CPU_AVX2;
     else if (strcmp(name, "avx512") == 0)
         *mask = PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512;
+    else if (strcmp(name, "avx512bf16") == 0)
+        *mask = PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512 | PLUMB_CPU_AVX512BF16;
     else
         return false;
     return true;
+}
+
+bool plumb_cpu_is_amd(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("amd");
+#else
+    return false;
+#endif
 }

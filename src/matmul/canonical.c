@@ -126,9 +126,9 @@ static void multiply_chunk(const product *p, plumb_panel a, plumb_panel b, bool 
     for (size_t k = 0; k < p->depth; k += p->panel_depth) {
         a.k = b.k = k;
         a.k_count = b.k_count = smaller(p->panel_depth, p->depth - k);
-        plumb_pack_rows(p->micro, p->of->a, &a, p->rows);
+        p->micro->rows(p->micro, p->of->a, &a, p->rows);
         if (!b_is_packed)
-            plumb_pack_slivers(p->micro, p->of->b, &b, p->slivers);
+            p->micro->slivers(p->micro, p->of->b, &b, p->slivers);
         if (p->of->scaling.at_join || (p->of->scaling.at_end && k == 0)) {
             plumb_pack_scales(p->of->a, &a, p->da);
             plumb_pack_scales(p->of->b, &b, p->db);

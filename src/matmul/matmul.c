@@ -166,6 +166,11 @@ static plumb_status check(plumb_product *p, plumb_error *why)
     return status;
 }
 
+static bool takes(const plumb_micro *micro, const plumb_operand *operand)
+{
+    return plumb_format_get(operand->matrix->format)->fraction_bits <= micro->fraction_bits;
+}
+
 static void store_zeros(const plumb_tile *tile, float *c, size_t ldc)
 {
     for (size_t i = tile->row; i < tile->row_end; i++)
@@ -190,6 +195,8 @@ plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lane
 
     if (status != PLUMB_OK || p.tile.row == p.tile.row_end || p.tile.col == p.tile.col_end)
         return status;
+    while (!takes(micro, a) || !takes(micro, b)) /* the first row takes everything */
+        micro--;
     if (plumb_operand_depth(a) == 0 && !accumulate)
         store_zeros(&p.tile, c, ldc);
     else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_FP32)

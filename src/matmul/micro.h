@@ -5,7 +5,8 @@
  * also compared with the reference bit for bit.
  *
  * Operands come packed: A as rows of PLUMB_MICRO_LD floats (K contiguous), B as slivers
- * [K][nr].  K is padded with +0 to a multiple of PLUMB_MICRO_CHAIN on both sides.
+ * [K][nr].  K is padded with +0 to a multiple of PLUMB_MICRO_CHAIN on both sides.  A kernel may
+ * keep something shorter than a float there: then it packs by itself, in the same strides.
  */
 #ifndef PLUMB_MATMUL_MICRO_H
 #define PLUMB_MATMUL_MICRO_H
@@ -39,12 +40,21 @@ typedef void plumb_micro_join(const float *tile, const float *da, const float *d
 typedef void plumb_micro_store(const float *tile, float *c, size_t ldc, size_t rows,
                                size_t cols, bool accumulate);
 
+/* A panel of A as rows, or of B as slivers (matmul/pack.h). */
+struct plumb_micro;
+struct plumb_panel;
+typedef void plumb_micro_pack(const struct plumb_micro *micro, const plumb_operand *operand,
+                              const struct plumb_panel *panel, float *x);
+
 typedef struct plumb_micro {
     const char *name;
     unsigned cpu; /* PLUMB_CPU_* it needs */
+    bool amd;     /* plumb_matmul prefers it to the rows above on processors of AMD only */
     bool ftz;     /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
+    int fraction_bits; /* of the formats of its operands, at most */
     size_t mr, nr;
-    plumb_micro_unpack *copy, *turn;
+    plumb_micro_pack *rows, *slivers;
+    plumb_micro_unpack *copy, *turn; /* for the packing that decodes to fp32 */
     plumb_micro_run *run;
     plumb_micro_join *join;
     plumb_micro_store *store;
@@ -55,14 +65,15 @@ extern const plumb_micro plumb_micros[];
 extern const size_t plumb_micro_count;
 
 /* plumb_matmul with a chosen micro-kernel for the canonical accumulator and chosen lanes for the
- * others (matmul/lanes.h), which this CPU must have.
+ * others (matmul/lanes.h), which this CPU must have.  Where the kernel does not take the formats
+ * of the operands, the nearest row above it does the work.
  */
 struct plumb_lanes;
 plumb_status plumb_matmul_with(const plumb_micro *micro, const struct plumb_lanes *lanes,
-                               const plumb_accumulator *how,
-                               const plumb_operand *a, const plumb_operand *b, float *c,
-                               size_t ldc, bool accumulate, plumb_tile tile,
-                               void *workspace, plumb_error *why);
+                               const plumb_accumulator *how, const plumb_operand *a,
+                               const plumb_operand *b, float *c, size_t ldc,
+                               bool accumulate, plumb_tile tile, void *workspace,
+                               plumb_error *why);
 
 plumb_micro_unpack plumb_micro_copy_ref, plumb_micro_turn_ref;
 plumb_micro_run plumb_micro_run_ref;
@@ -78,5 +89,8 @@ plumb_micro_unpack plumb_micro_copy_avx512, plumb_micro_turn_avx512;
 plumb_micro_run plumb_micro_run_avx512;
 plumb_micro_join plumb_micro_join_avx512;
 plumb_micro_store plumb_micro_store_avx512;
+
+plumb_micro_pack plumb_micro_rows_avx512bf16, plumb_micro_slivers_avx512bf16;
+plumb_micro_run plumb_micro_run_avx512bf16;
 
 #endif

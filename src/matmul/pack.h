@@ -41,13 +41,10 @@ typedef struct plumb_scaling {
 plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,
                                const plumb_operand *b);
 
-/* Rows of PLUMB_MICRO_LD floats, K contiguous. */
-void plumb_pack_rows(const plumb_micro *micro, const plumb_operand *operand,
-                     const plumb_panel *panel, float *rows);
-
-/* Slivers of nr outer indices, each [padded K][nr]. */
-void plumb_pack_slivers(const plumb_micro *micro, const plumb_operand *operand,
-                        const plumb_panel *panel, float *slivers);
+/* Rows of PLUMB_MICRO_LD floats, K contiguous; slivers of nr outer indices, each [padded K][nr]:
+ * by the copy and turn of the micro-kernel.
+ */
+plumb_micro_pack plumb_pack_rows, plumb_pack_slivers;
 
 /* d of each outer index of the panel, for the K block that holds panel->k; 1 without. */
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d);

@@ -49,7 +49,7 @@ wrong "report of nothing" "needs an argument" "$PLUMB" report
 wrong "report of no study" "no verdict.json there" "$PLUMB" report nowhere
 wrong "unknown scenario" "did you mean 'decoy'?" "$PLUMB" demo decoi
 wrong "help of no verb" "unknown command 'nothing'" "$PLUMB" help nothing
-wrong "CPU level" "allowed: baseline, avx2, avx512" env PLUMB_CPU=mmx "$PLUMB" version
+wrong "CPU level" "allowed: baseline, avx2, avx512, avx512bf16" env PLUMB_CPU=mmx "$PLUMB" version
 wrong "no WordNet" "wordnet-base" "$PLUMB" text --wordnet nowhere
 wrong "escape sequences" "unknown command" "$PLUMB" "$(printf 'a\033[2Jb')"
 if grep -q "$(printf '\033')" "$place/err"; then
