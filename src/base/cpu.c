@@ -24,7 +24,8 @@ static unsigned detect(void)
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         flags |= PLUMB_CPU_AVX512;
-    if ((flags & PLUMB_CPU_AVX512) != 0 && __builtin_cpu_supports("avx512bf16"))
+    if ((flags & PLUMB_CPU_AVX512) != 0 && __builtin_cpu_supports("avx512bf16") &&
+        __builtin_cpu_supports("avx512vbmi"))
         flags |= PLUMB_CPU_AVX512BF16;
 #endif
     return flags;

@@ -12,9 +12,20 @@
 #if defined(__x86_64__)
 #include "matmul/tile_avx512.h"
 
+#include <string.h>
+
 /* --- run ------------------------------------------------------------------- */
 
-/* sum += the pairs of MR rows, PAIR floats apart from those of the other chain, by 32 columns. */
+/* By an integer load: Zen 4 is a tenth slower where a float is broadcast to VDPBF16PS. */
+static inline __m512bh broadcast(const float *pair)
+{
+    int32_t bits;
+
+    memcpy(&bits, pair, sizeof bits);
+    return (__m512bh)_mm512_set1_epi32(bits);
+}
+
+/* sum += a pair of each of MR rows by those of 32 columns. */
 static inline void step(__m512 sum[MR][2], const float *a, const float *b)
 {
     const __m512bh left = (__m512bh)_mm512_loadu_ps(b);
@@ -22,7 +33,7 @@ static inline void step(__m512 sum[MR][2], const float *a, const float *b)
 
 #pragma GCC unroll 6
     for (size_t i = 0; i < MR; i++) {
-        const __m512bh x = (__m512bh)_mm512_set1_ps(a[i * PLUMB_MICRO_LD]);
+        const __m512bh x = broadcast(a + i * PLUMB_MICRO_LD);
 
         sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
         sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
@@ -48,84 +59,133 @@ void plumb_micro_run_avx512bf16(size_t chains, const float *a, const float *b, f
     }
 }
 
-/* --- decoding: 32 codes to bf16 ---------------------------------------------- */
+/* --- decoding ----------------------------------------------------------------- */
 
-enum { WORDS = 32 };
-
-/* The 256 values of a format of at most 8 bits: bf16 holds them all. */
+/* The 256 values of a format of at most 8 bits, which bf16 holds exactly: their lower and their
+ * upper bytes.
+ */
 typedef struct values {
-    __m512i of[8];
+    __m512i low[4], high[4];
 } values;
 
 static inline values values_of(plumb_format format)
 {
     const float *table = plumb_format_decode_table(format);
+    int8_t order[64];
     values v;
 
-    for (size_t i = 0; i < 8; i++)
-        v.of[i] =
-            table == NULL
-                ? _mm512_setzero_si512()
-                : (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(table + i * WORDS + WIDTH),
-                                               _mm512_loadu_ps(table + i * WORDS));
+    for (int i = 0; i < 64; i++)
+        order[i] = (int8_t)(2 * i);
+    const __m512i even = _mm512_loadu_si512(order),
+                  odd = _mm512_add_epi8(even, _mm512_set1_epi8(1));
+
+    for (size_t i = 0; i < 4; i++) {
+        __m512i x[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+
+        for (size_t j = 0; table != NULL && j < 2; j++) {
+            const float *from = table + 64 * i + 32 * j;
+
+            x[j] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + WIDTH),
+                                                _mm512_loadu_ps(from));
+        }
+        v.low[i] = _mm512_permutex2var_epi8(x[0], even, x[1]);
+        v.high[i] = _mm512_permutex2var_epi8(x[0], odd, x[1]);
+    }
     return v;
 }
 
-/* Looked up in quarters of 64; the two bits above say which quarter it is. */
-static inline __m512i look_up(const values *v, __m512i codes)
+/* 64 codes to bf16: in each 128 bits the first eight to x[0], the others to x[1]. */
+static inline void look_up(const values *v, __m512i codes, __m512i x[2])
 {
-    const __mmask32 upper = _mm512_movepi16_mask(_mm512_slli_epi16(codes, 8));
-    const __mmask32 odd = _mm512_movepi16_mask(_mm512_slli_epi16(codes, 9));
-    const __m512i a = _mm512_permutex2var_epi16(v->of[0], codes, v->of[1]);
-    const __m512i b = _mm512_permutex2var_epi16(v->of[2], codes, v->of[3]);
-    const __m512i c = _mm512_permutex2var_epi16(v->of[4], codes, v->of[5]);
-    const __m512i d = _mm512_permutex2var_epi16(v->of[6], codes, v->of[7]);
+    const __mmask64 upper = _mm512_movepi8_mask(codes);
+    const __m512i low =
+        _mm512_mask_blend_epi8(upper, _mm512_permutex2var_epi8(v->low[0], codes, v->low[1]),
+                               _mm512_permutex2var_epi8(v->low[2], codes, v->low[3]));
+    const __m512i high = _mm512_mask_blend_epi8(
+        upper, _mm512_permutex2var_epi8(v->high[0], codes, v->high[1]),
+        _mm512_permutex2var_epi8(v->high[2], codes, v->high[3]));
 
-    return _mm512_mask_blend_epi16(upper, _mm512_mask_blend_epi16(odd, a, b),
-                                   _mm512_mask_blend_epi16(odd, c, d));
+    x[0] = _mm512_unpacklo_epi8(low, high);
+    x[1] = _mm512_unpackhi_epi8(low, high);
 }
 
-static inline __mmask32 words(size_t n)
+/* --- pairs: `wide` codes are bf16, the others bytes -------------------------------- */
+
+/* Codes of one vector, and vectors of sixteen pairs that come of two of them. */
+static inline size_t codes_in(bool wide)
 {
-    return n >= WORDS ? 0xffffffffu : (1u << n) - 1u;
+    return wide ? 32 : 64;
 }
 
-/* Up to 32 elements from `codes` on, those past `count` +0, which is code 0. */
-static inline __m512i decode(bool wide, const values *v, const void *codes, size_t i,
-                             size_t count)
+static inline size_t vectors_in(bool wide)
 {
-    const __mmask32 mask = words(count);
+    return wide ? 2 : 4;
+}
+
+/* Codes from element i on; past `count` code 0, which is +0. */
+static inline __m512i load(bool wide, const void *codes, size_t i, size_t count)
+{
+    const size_t all = codes_in(wide);
+    const uint64_t mask = count < all ? (1ull << count) - 1 : ~0ull;
 
     if (wide)
-        return _mm512_maskz_loadu_epi16(mask, (const uint16_t *)codes + i);
-    return look_up(
-        v, _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, (const uint8_t *)codes + i)));
+        return _mm512_maskz_loadu_epi16((__mmask32)mask, (const uint16_t *)codes + i);
+    return _mm512_maskz_loadu_epi8(mask, (const uint8_t *)codes + i);
+}
+
+/* Codes that follow each other along K, to vectors_in / 2. */
+static inline void pairs_along(bool wide, const values *v, __m512i x, __m512i pairs[2])
+{
+    if (wide) {
+        pairs[0] = _mm512_shuffle_epi8(
+            x, _mm512_broadcast_i32x4(
+                   _mm_setr_epi8(4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11)));
+        return;
+    }
+    x = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), x);
+    x = _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(
+                                   2, 0, 3, 1, 6, 4, 7, 5, 10, 8, 11, 9, 14, 12, 15, 13)));
+    look_up(v, x, pairs);
+}
+
+/* Codes of outer indices at k (first) and k + 2 (second), to vectors_in. */
+static inline void pairs_across(bool wide, const values *v, __m512i first, __m512i second,
+                                __m512i pairs[4])
+{
+    if (wide) {
+        const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+        const __m512i a = _mm512_permutexvar_epi64(order, first);
+        const __m512i b = _mm512_permutexvar_epi64(order, second);
+
+        pairs[0] = _mm512_unpacklo_epi16(b, a);
+        pairs[1] = _mm512_unpackhi_epi16(b, a);
+        return;
+    }
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i a = _mm512_permutexvar_epi32(order, first);
+    const __m512i b = _mm512_permutexvar_epi32(order, second);
+
+    look_up(v, _mm512_unpacklo_epi8(b, a), pairs);
+    look_up(v, _mm512_unpackhi_epi8(b, a), pairs + 2);
+}
+
+static inline void turn(__m512i x[WIDTH])
+{
+    __m512 t[WIDTH];
+
+#pragma GCC unroll 16
+    for (size_t i = 0; i < WIDTH; i++)
+        t[i] = _mm512_castsi512_ps(x[i]);
+    transpose(t);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < WIDTH; i++)
+        x[i] = _mm512_castps_si512(t[i]);
 }
 
 /* --- packing ------------------------------------------------------------------ */
 
-/* Elements that follow each other along K, in the order of the pairs. */
-static inline __m512i pairs_along(__m512i x)
-{
-    const __m512i order = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(4, 5, 0, 1, 6, 7, 2, 3, 12, 13, 8, 9, 14, 15, 10, 11));
-
-    return _mm512_shuffle_epi8(x, order);
-}
-
-/* Pairs of 32 outer indices from two rows along K. */
-static inline void pairs_across(__m512i first, __m512i second, __m512 pair[2])
-{
-    const __m512i low =
-        _mm512_set_epi16(15, 47, 14, 46, 13, 45, 12, 44, 11, 43, 10, 42, 9, 41, 8, 40, 7,
-                         39, 6, 38, 5, 37, 4, 36, 3, 35, 2, 34, 1, 33, 0, 32);
-    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(WIDTH));
-
-    pair[0] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(first, low, second));
-    pair[1] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(first, high, second));
-}
-
-/* One operand, and the part of it that becomes a panel: codes[lines, along]. */
+/* The codes of a panel, in lines of K (along) or of outer indices (across). */
 typedef struct source {
     const void *codes;
     size_t ld, outer, depth;
@@ -137,83 +197,100 @@ static inline source source_of(const plumb_operand *operand, const plumb_panel *
                     operand->matrix->ld, panel->outer_count, panel->k_count};
 }
 
-static inline size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Sixteen outer indices from `at` on by 32 of K from k on, K along the lines, to v[pair]. */
-static inline void turn_along(bool wide, const values *v, source s, size_t at, size_t k,
-                              __m512 to[WIDTH])
-{
-#pragma GCC unroll 16
-    for (size_t i = 0; i < WIDTH; i++)
-        to[i] = at + i < s.outer ? _mm512_castsi512_ps(pairs_along(decode(
-                                       wide, v, s.codes, (at + i) * s.ld + k, s.depth - k)))
-                                 : _mm512_setzero_ps();
-    transpose(to);
-}
-
-/* Four of K from k on by 32 outer indices from `at` on, K across the lines. */
-static inline void pairs_of_four(bool wide, const values *v, source s, size_t at, size_t k,
-                                 __m512 even[2], __m512 odd[2])
+/* The pairs of k and k + 2, then of k + 1 and k + 3, of outer indices from `at` on. */
+static inline void four_across(bool wide, const values *v, source s, size_t at, size_t k,
+                               __m512i even[4], __m512i odd[4])
 {
     __m512i x[4];
 
 #pragma GCC unroll 4
     for (size_t i = 0; i < 4; i++)
-        x[i] = k + i < s.depth ? decode(wide, v, s.codes, (k + i) * s.ld + at, s.outer - at)
+        x[i] = k + i < s.depth ? load(wide, s.codes, (k + i) * s.ld + at, s.outer - at)
                                : _mm512_setzero_si512();
-    pairs_across(x[0], x[2], even);
-    pairs_across(x[1], x[3], odd);
+    pairs_across(wide, v, x[0], x[2], even);
+    pairs_across(wide, v, x[1], x[3], odd);
 }
 
 static inline void rows_along(bool wide, const values *v, source s, float *rows)
 {
     for (size_t i = 0; i < s.outer; i++) {
-        for (size_t k = 0; k < s.depth; k += WORDS)
-            _mm512_storeu_ps(rows + i * PLUMB_MICRO_LD + k / 2,
-                             _mm512_castsi512_ps(pairs_along(
-                                 decode(wide, v, s.codes, i * s.ld + k, s.depth - k))));
+        float *to = rows + i * PLUMB_MICRO_LD;
+
+        for (size_t k = 0; k < s.depth; k += codes_in(wide)) {
+            __m512i x[2];
+
+            pairs_along(wide, v, load(wide, s.codes, i * s.ld + k, s.depth - k), x);
+            for (size_t h = 0; h < vectors_in(wide) / 2; h++)
+                _mm512_storeu_si512(to + k / 2 + h * WIDTH, x[h]);
+        }
     }
 }
 
 static inline void rows_across(bool wide, const values *v, source s, float *rows)
 {
-    for (size_t i = 0; i < s.outer; i += WORDS) {
-        for (size_t k = 0; k < s.depth; k += WORDS) {
-            __m512 x[2][WIDTH];
+    for (size_t j = 0; j < s.outer; j += codes_in(wide)) {
+        for (size_t k = 0; k < s.depth; k += 2 * WIDTH) {
+            __m512i x[4][WIDTH];
 
             for (size_t q = 0; q < WIDTH; q += 2) {
-                __m512 even[2], odd[2];
+                __m512i even[4], odd[4];
 
-                pairs_of_four(wide, v, s, i, k + 2 * q, even, odd);
-                x[0][q] = even[0], x[1][q] = even[1];
-                x[0][q + 1] = odd[0], x[1][q + 1] = odd[1];
+                four_across(wide, v, s, j, k + 2 * q, even, odd);
+                for (size_t h = 0; h < vectors_in(wide); h++)
+                    x[h][q] = even[h], x[h][q + 1] = odd[h];
             }
-            transpose(x[0]);
-            transpose(x[1]);
-            for (size_t r = 0; r < smaller(WORDS, s.outer - i); r++)
-                _mm512_storeu_ps(rows + (i + r) * PLUMB_MICRO_LD + k / 2,
-                                 x[r / WIDTH][r % WIDTH]);
+            for (size_t h = 0; h < vectors_in(wide); h++) {
+                const size_t at = j + h * WIDTH;
+
+                turn(x[h]);
+                for (size_t i = 0; i < WIDTH && at + i < s.outer; i++)
+                    _mm512_storeu_si512(rows + (at + i) * PLUMB_MICRO_LD + k / 2, x[h][i]);
+            }
         }
     }
+}
+
+/* Where the pairs k / 2 of the outer indices from j on lie. */
+static inline float *in_sliver(float *slivers, size_t depth, size_t j, size_t k)
+{
+    return slivers + j / NR * NR * depth + k / 2 * NR + j % NR;
+}
+
+/* Bytes are turned four by four, before they are decoded. */
+static inline void four_along(const values *v, __m512i codes, float *to)
+{
+    const __m512i order = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(2, 0, 6, 4, 10, 8, 14, 12, 3, 1, 7, 5, 11, 9, 15, 13));
+    __m512i x[2];
+
+    look_up(v, _mm512_shuffle_epi8(codes, order), x);
+    _mm512_storeu_si512(to, x[0]);
+    _mm512_storeu_si512(to + NR, x[1]);
 }
 
 static inline void slivers_along(bool wide, const values *v, source s, float *slivers)
 {
     const size_t depth = plumb_round_up(s.depth, PLUMB_MICRO_CHAIN);
+    const size_t codes = codes_in(wide);
 
     for (size_t j = 0; j < s.outer; j += WIDTH) {
-        float *to = slivers + j / NR * NR * depth + j % NR;
+        for (size_t k = 0; k < depth; k += codes) {
+            float *to = in_sliver(slivers, depth, j, k);
+            __m512i x[WIDTH];
 
-        for (size_t k = 0; k < s.depth; k += WORDS) {
-            __m512 x[WIDTH];
-
-            turn_along(wide, v, s, j, k, x);
 #pragma GCC unroll 16
-            for (size_t i = 0; i < WIDTH; i++)
-                _mm512_storeu_ps(to + (k / 2 + i) * NR, x[i]);
+            for (size_t i = 0; i < WIDTH; i++) {
+                x[i] = j + i < s.outer
+                           ? load(wide, s.codes, (j + i) * s.ld + k, s.depth - k)
+                           : _mm512_setzero_si512();
+                if (wide)
+                    pairs_along(true, v, x[i], &x[i]);
+            }
+            turn(x);
+            for (size_t i = 0; wide && i < WIDTH; i++)
+                _mm512_storeu_si512(to + i * NR, x[i]);
+            for (size_t i = 0; !wide && i < WIDTH && k + 4 * i < depth; i++)
+                four_along(v, x[i], to + 2 * i * NR);
         }
     }
 }
@@ -222,17 +299,17 @@ static inline void slivers_across(bool wide, const values *v, source s, float *s
 {
     const size_t depth = plumb_round_up(s.depth, PLUMB_MICRO_CHAIN);
 
-    for (size_t j = 0; j < s.outer; j += NR) {
-        float *to = slivers + j * depth;
-
+    for (size_t j = 0; j < s.outer; j += codes_in(wide)) {
         for (size_t k = 0; k < depth; k += 4) {
-            __m512 even[2], odd[2];
+            __m512i even[4], odd[4];
 
-            pairs_of_four(wide, v, s, j, k, even, odd);
-            _mm512_storeu_ps(to + k / 2 * NR, even[0]);
-            _mm512_storeu_ps(to + k / 2 * NR + WIDTH, even[1]);
-            _mm512_storeu_ps(to + (k / 2 + 1) * NR, odd[0]);
-            _mm512_storeu_ps(to + (k / 2 + 1) * NR + WIDTH, odd[1]);
+            four_across(wide, v, s, j, k, even, odd);
+            for (size_t h = 0; h < vectors_in(wide) && j + h * WIDTH < s.outer; h++) {
+                float *to = in_sliver(slivers, depth, j + h * WIDTH, k);
+
+                _mm512_storeu_si512(to, even[h]);
+                _mm512_storeu_si512(to + NR, odd[h]);
+            }
         }
     }
 }
