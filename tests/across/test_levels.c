@@ -184,14 +184,14 @@ static int print(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const levels[] = {"baseline", "avx2", "avx512"};
+    static const char *const levels[] = {"baseline", "avx2", "avx512", "avx512bf16"};
     const unsigned have = plumb_cpu_flags();
     digest first = {0};
 
     make_inputs();
     if (argc > 1 && strcmp(argv[1], "print") == 0)
         return print();
-    for (int l = 0; l < 3; l++) {
+    for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
         unsigned mask = 0;
 
         plumb_cpu_parse(levels[l], &mask);

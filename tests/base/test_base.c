@@ -66,6 +66,11 @@ static void cpu(void)
     CHECK((plumb_cpu_flags() & PLUMB_CPU_AVX512) == 0, "AVX-512 under the AVX2 mask");
     CHECK(plumb_cpu_parse("avx512", &mask), "avx512 unknown");
     plumb_cpu_limit(mask);
+    CHECK((plumb_cpu_flags() & PLUMB_CPU_AVX512BF16) == 0, "BF16 under the AVX-512 mask");
+    CHECK(plumb_cpu_parse("avx512bf16", &mask), "avx512bf16 unknown");
+    CHECK(mask == (PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512 | PLUMB_CPU_AVX512BF16),
+          "avx512bf16 is mask %u", mask);
+    plumb_cpu_limit(mask);
     check_done("cpu mask");
 }
 

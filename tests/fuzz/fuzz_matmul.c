@@ -10,7 +10,7 @@
 #include "matmul/lanes.h"
 #include "matmul/micro.h"
 
-enum { MOST_M = 13, MOST_N = 35, MOST_K = 300, MOST_PAD = 3, LEVELS = 3 };
+enum { MOST_M = 13, MOST_N = 35, MOST_K = 300, MOST_PAD = 3, LEVELS = 4 };
 
 typedef struct product {
     plumb_accumulator how;
@@ -182,7 +182,7 @@ static void in_tiles(const product *p, const uint8_t *want, size_t row, size_t c
 
 static void every_way(const product *p, const uint8_t *want)
 {
-    static const char *const levels[LEVELS] = {"baseline", "avx2", "avx512"};
+    static const char *const levels[LEVELS] = {"baseline", "avx2", "avx512", "avx512bf16"};
     const unsigned have = plumb_cpu_flags();
     const plumb_tile whole = {0, 0, 0, 0};
     size_t size;

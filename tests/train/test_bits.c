@@ -81,13 +81,16 @@ static void instruction_sets(void)
                                           "recipe=bf16"};
 
     for (int i = 0; i < 3; i++) {
-        test_run best = limited("avx512", recipes[i]);
+        test_run best = limited("avx512bf16", recipes[i]);
+        test_run wide = limited("avx512", recipes[i]);
         test_run half = limited("avx2", recipes[i]);
         test_run none = limited("baseline", recipes[i]);
 
+        same(&best, &wide, recipes[i]);
         same(&best, &half, recipes[i]);
         same(&best, &none, recipes[i]);
         test_free(&best);
+        test_free(&wide);
         test_free(&half);
         test_free(&none);
     }
