@@ -139,7 +139,10 @@ void plumb_cpu_limit(unsigned mask);
  */
 bool plumb_cpu_parse(const char *name, unsigned *mask);
 
-/* Whether the processor is one of AMD: the same instruction has other rates elsewhere. */
+/* Whether the processor is one of AMD.  An instruction that a kernel can use may be fast on some
+ * processors only: VDPBF16PS multiplies at twice the rate of FMA on Zen 4, and is not preferred to
+ * FMA where that is not known.
+ */
 bool plumb_cpu_is_amd(void);
 
 #ifdef __cplusplus

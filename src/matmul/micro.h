@@ -49,7 +49,7 @@ typedef void plumb_micro_pack(const struct plumb_micro *micro, const plumb_opera
 typedef struct plumb_micro {
     const char *name;
     unsigned cpu; /* PLUMB_CPU_* it needs */
-    bool amd;     /* plumb_matmul prefers it to the rows above on processors of AMD only */
+    bool amd;     /* faster than the rows above on processors of AMD only: chosen there */
     bool ftz;     /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
     int fraction_bits; /* of the formats of its operands, at most */
     size_t mr, nr;
