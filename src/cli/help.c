@@ -12,11 +12,11 @@ static void print_verbs(void)
 
         printf("  %-10s%.*s\n", cli_verbs[i]->name, (int)strcspn(summary, "\n"), summary);
     }
-    printf("\n'plumb help COMMAND' shows the options of one.  Start with 'plumb demo'.\n"
-           "Exit status: 0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input.\n"
-           "PLUMB_CPU=baseline|avx2|avx512|avx512bf16 limits the instruction set; results "
-           "are the "
-           "same.\n");
+    printf(
+        "\n'plumb help COMMAND' shows the options of one.  Start with 'plumb demo'.\n"
+        "Exit status: 0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input.\n"
+        "PLUMB_CPU=baseline|avx2|avx512|avx512bf16 limits the instructions; same results."
+        "\n");
 }
 
 static int run_help(const void *values, const cli_line *line)

@@ -38,7 +38,7 @@ for name in $(outside "$directory/libplumb.a"); do
     floor | floorf | ceil | ceilf | trunc | truncf | nearbyint | nearbyintf) ;;
     __errno_location | __ctype_* | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_) ;;
     __isoc23_str* | __*_chk) ;;
-    __cpu_model | __cpu_indicator_init | __popcountdi2 | __assert_fail) ;;
+    __cpu_model | __cpu_features2 | __cpu_indicator_init | __popcountdi2 | __assert_fail) ;;
     *)
         echo "libplumb.a asks for $name, which is not on the list"
         failed=1

@@ -88,8 +88,9 @@ static plumb_operand any_operand(size_t outer, size_t depth, enum mood mood,
 
 static void one_product(void)
 {
-    static const size_t depths[] = {0, 1, 2, 31, 32, 33, 64, 127, 128, 129, 255, 257, 300};
-    static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 33, 40};
+    static const size_t depths[] = {0,   1,   2,   31,  32,  33,  64,
+                                    127, 128, 129, 255, 257, 300, 512};
+    static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 32, 33, 40};
     const size_t m = 1 + draw_below(14),
                  n = widths[draw_below(sizeof widths / sizeof *widths)];
     const size_t k = depths[draw_below(sizeof depths / sizeof *depths)];
