@@ -86,14 +86,8 @@ static plumb_operand any_operand(size_t outer, size_t depth, enum mood mood,
     return draw_operand(format, grain < 6, (plumb_grain)(grain % 6), outer, depth, mood, q);
 }
 
-static void one_product(void)
+static void one_product(size_t m, size_t n, size_t k)
 {
-    static const size_t depths[] = {0,   1,   2,   31,  32,  33,  64,
-                                    127, 128, 129, 255, 257, 300, 512};
-    static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 32, 33, 40};
-    const size_t m = 1 + draw_below(14),
-                 n = widths[draw_below(sizeof widths / sizeof *widths)];
-    const size_t k = depths[draw_below(sizeof depths / sizeof *depths)];
     const enum mood mood = (enum mood)draw_below(MOODS);
     const bool accumulate = draw_below(3) == 0;
     plumb_quantized qa, qb;
@@ -118,25 +112,32 @@ static void one_product(void)
 
 static void random_products(void)
 {
-    for (int i = 0; i < 450; i++)
-        one_product();
+    static const size_t depths[] = {0, 1, 2, 31, 32, 33, 64, 127, 128, 129, 255, 257, 300};
+    static const size_t widths[] = {1, 2, 5, 15, 16, 17, 31, 33, 40};
+
+    for (int i = 0; i < 450; i++) {
+        const size_t m = 1 + draw_below(14);
+        const size_t n = widths[draw_below(sizeof widths / sizeof *widths)];
+
+        one_product(m, n, depths[draw_below(sizeof depths / sizeof *depths)]);
+    }
     check_done("random products against the oracle");
 }
 
 /* Sizes past every blocking limit: fast kernels against the reference kernel everywhere,
  * the reference against the oracle here and there.
  */
-static void large_product(plumb_grain grain)
+static void large_product(plumb_grain grain, plumb_format b_format, size_t m, size_t n,
+                          size_t k)
 {
-    enum { M = 205, N = 397, K = 289 };
     plumb_quantized qa, qb;
     const plumb_tile everything = {0};
-    float *ref = malloc(M * N * sizeof *ref), *c = malloc(M * N * sizeof *c);
-    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, M, N, K));
+    float *ref = malloc(m * n * sizeof *ref), *c = malloc(m * n * sizeof *c);
+    void *workspace = aligned_alloc(64, plumb_matmul_workspace_bytes(NULL, m, n, k));
     plumb_error why = {0};
 
-    const plumb_operand a = draw_operand(PLUMB_E4M3, true, grain, M, K, PLAIN, &qa);
-    const plumb_operand b = draw_operand(PLUMB_BF16, true, grain, N, K, PLAIN, &qb);
+    const plumb_operand a = draw_operand(PLUMB_E4M3, true, grain, m, k, PLAIN, &qa);
+    const plumb_operand b = draw_operand(b_format, true, grain, n, k, PLAIN, &qb);
 
     for (size_t i = 0; i < plumb_micro_count; i++) {
         float *to = i == 0 ? ref : c;
@@ -144,17 +145,17 @@ static void large_product(plumb_grain grain)
         if (!may_run(&plumb_micros[i]))
             continue;
         CHECK_OK(plumb_matmul_with(&plumb_micros[i], &plumb_lanes_rows[0], NULL, &a, &b, to,
-                                   N, false, everything, workspace, &why),
+                                   n, false, everything, workspace, &why),
                  why);
-        CHECK(memcmp(ref, to, M * N * sizeof *ref) == 0, "%s differs from the reference",
+        CHECK(memcmp(ref, to, m * n * sizeof *ref) == 0, "%s differs from the reference",
               plumb_micros[i].name);
     }
     for (int i = 0; i < 300; i++) {
-        const size_t row = draw_below(M), col = draw_below(N);
+        const size_t row = draw_below(m), col = draw_below(n);
         const float due = oracle_element(&a, &b, row, col, false);
 
-        CHECK(draw_float_bits(ref[row * N + col]) == draw_float_bits(due),
-              "c[%zu, %zu] = %a, want %a", row, col, (double)ref[row * N + col],
+        CHECK(draw_float_bits(ref[row * n + col]) == draw_float_bits(due),
+              "c[%zu, %zu] = %a, want %a", row, col, (double)ref[row * n + col],
               (double)due);
     }
     draw_free(&qa), draw_free(&qb);
@@ -373,7 +374,10 @@ int main(void)
     exact_sums();
     random_products();
     for (int grain = 0; grain <= PLUMB_GRAIN_NVFP4; grain++)
-        large_product((plumb_grain)grain);
+        large_product((plumb_grain)grain, PLUMB_BF16, 205, 397, 289);
+    /* Two whole panels of one whole sliver: what is packed past it lies among the sums. */
+    for (int i = 0; i < 8; i++)
+        large_product(PLUMB_GRAIN_TENSOR, PLUMB_E4M3, 7, 32, 512);
     check_done("sizes past the blocking limits");
     refusals();
     caller_mode();
