@@ -150,8 +150,9 @@ static plumb_status call(const plumb_micro *micro, const product *p, plumb_tile 
         status = plumb_matmul(&p->how, &p->left, &p->right, result, p->ldc, p->accumulate,
                               tile, work, &why);
     else
-        status = plumb_matmul_with(micro, &plumb_lanes_rows[0], &p->how, &p->left, &p->right, result, p->ldc,
-                                   p->accumulate, tile, work, &why);
+        status =
+            plumb_matmul_with(micro, &plumb_lanes_rows[0], &p->how, &p->left, &p->right,
+                              result, p->ldc, p->accumulate, tile, work, &why);
     check_guards(block, need);
     free(block);
     FUZZ_CHECK(status == PLUMB_OK || why.message[0] != 0);
