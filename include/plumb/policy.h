@@ -49,7 +49,7 @@ bool plumb_rule_matches(const plumb_rule *rule, const char *site);
  * SIZE_MAX; may be NULL.
  *
  * PLUMB_BAD_INPUT when the winning rule's use does not parse (or, with raise, when it would
- * have to be parsed to see whether it wins), with rule number from 0 and text.
+ * have to be parsed to see whether it wins), with the number of the rule, from 1, and text.
  */
 plumb_status plumb_policy_resolve(const plumb_rule *rules, size_t rule_count,
                                   const char *site, const plumb_spec *own,

@@ -50,19 +50,17 @@ static plumb_status state_plan(plumb_experiment *x, size_t classes, size_t sites
     const int bands = x->offers_micro_order && !(x->settings->band > 0) ? 2 : 0;
     plumb_status status = plumb_state(
         x, "seen",
-        "Planned for the search: the run itself and its repeat, the bf16 twin, %d runs for "
-        "the "
-        "noise band, %zu classes one at a time, then halving over %zu sites, then up to %d "
-        "counterfactuals: at most about %zu runs.",
-        bands, classes, sites, PLUMB_TRIAL_COUNT, search);
+        "Search, at most about %zu runs: itself and its repeat, the twin, %d for the noise "
+        "band, %zu classes, halving of %zu sites, up to %d counterfactuals.",
+        search, bands, classes, sites, PLUMB_TRIAL_COUNT);
 
     if (status == PLUMB_OK)
         status =
             plumb_state(x, "seen",
-                        "Planned for the proof: the fix on %d seeds with the unchanged run "
-                        "and the twin beside it, its reversal%s: at most about %zu runs.",
-                        1 + x->settings->seeds,
-                        x->offers_lr_scale ? ", a lower learning rate" : "", proof);
+                        "Proof, at most about %zu runs: the fix on %d seeds, beside the "
+                        "unchanged run and the twin, its reversal%s.",
+                        proof, 1 + x->settings->seeds,
+                        x->offers_lr_scale ? ", a lower learning rate" : "");
     return status;
 }
 

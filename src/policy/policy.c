@@ -56,7 +56,7 @@ static plumb_status apply_rule(const plumb_rule *rule, size_t index, const plumb
     *spec = *own;
     if (strcmp(rule->use, "own") != 0 &&
         plumb_spec_parse(rule->use, own, spec, &detail) != PLUMB_OK)
-        return plumb_fail(why, PLUMB_BAD_INPUT, "rule %zu, use \"%.100s\": %s", index,
+        return plumb_fail(why, PLUMB_BAD_INPUT, "rule %zu, use \"%.100s\": %s", index + 1,
                           rule->use, detail.message);
     if (rule->raise)
         *applies = format_bits(spec) > format_bits(own);

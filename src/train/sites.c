@@ -68,13 +68,49 @@ static plumb_status check_spec(const site_table *t, size_t index, const plumb_sp
     return PLUMB_OK;
 }
 
-/* Recipe and rules of the run file, one behind the other: the last that matches wins. */
+static bool matches_any(const site_table *t, const plumb_rule *rule)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (plumb_rule_matches(rule, t->at[i].name))
+            return true;
+    }
+    return false;
+}
+
+/* A rule of a run file that matches nothing is a slip: the model is known. */
+static plumb_status check_rules(const site_table *t, const plumb_rules *rules,
+                                plumb_error *why)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        if (!matches_any(t, &rules->at[i]))
+            return plumb_fail(why, PLUMB_BAD_INPUT,
+                              "rules: rule %zu: '%.100s'%s matches no site of this model",
+                              i + 1, rules->at[i].globs[0],
+                              rules->at[i].glob_count > 1 ? " and what follows it" : "");
+    }
+    return PLUMB_OK;
+}
+
+/* The last that matches wins, and the rules of the run file stand behind those of the recipe. */
+static plumb_status resolve_site(const plumb_preset *preset, const plumb_rules *rules,
+                                 site *s, plumb_error *why)
+{
+    const plumb_spec before = s->own;
+    size_t winner;
+    plumb_status status = plumb_policy_resolve(rules->at, rules->count, s->name, &before,
+                                               &s->own, &winner, why);
+
+    if (status == PLUMB_OK && winner == SIZE_MAX)
+        status = plumb_policy_resolve(preset->rules, preset->rule_count, s->name, &before,
+                                      &s->own, NULL, why);
+    return status;
+}
+
 static plumb_status resolve_own(const settings *s, site_table *t, plumb_error *why)
 {
     const plumb_preset *preset = plumb_preset_find(s->recipe);
-    plumb_rules extra = {0};
+    plumb_rules rules = {0};
     plumb_status status = PLUMB_OK;
-    plumb_rule *all;
 
     if (preset == NULL)
         return plumb_fail(
@@ -82,28 +118,15 @@ static plumb_status resolve_own(const settings *s, site_table *t, plumb_error *w
             "recipe is '%s'; allowed: bf16, te-delayed, te-current, deepseek-v3",
             s->recipe);
     if (s->rules != NULL)
-        status = plumb_rules_from_json(s->rules, "rules", &extra, why);
-    if (status != PLUMB_OK)
-        return status;
-    all = calloc(preset->rule_count + extra.count + 1, sizeof *all);
-    if (all == NULL) {
-        plumb_rules_free(&extra);
-        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the rules");
-    }
-    if (preset->rule_count > 0)
-        memcpy(all, preset->rules, preset->rule_count * sizeof *all);
-    if (extra.count > 0)
-        memcpy(all + preset->rule_count, extra.at, extra.count * sizeof *all);
+        status = plumb_rules_from_json(s->rules, "rules", &rules, why);
+    if (status == PLUMB_OK)
+        status = check_rules(t, &rules, why);
     for (size_t i = 0; i < t->count && status == PLUMB_OK; i++) {
-        const plumb_spec before = t->at[i].own;
-
-        status = plumb_policy_resolve(all, preset->rule_count + extra.count, t->at[i].name,
-                                      &before, &t->at[i].own, NULL, why);
+        status = resolve_site(preset, &rules, &t->at[i], why);
         if (status == PLUMB_OK)
             status = check_spec(t, i, &t->at[i].own, why);
     }
-    free(all);
-    plumb_rules_free(&extra);
+    plumb_rules_free(&rules);
     return status;
 }
 
@@ -166,11 +189,8 @@ json_t *sites_unmatched(const site_table *t, const plumb_rules *policy)
     for (size_t i = 0; i < policy->count; i++) {
         const plumb_rule *rule = &policy->at[i];
         json_t *globs;
-        bool matches = false;
 
-        for (size_t j = 0; j < t->count && !matches; j++)
-            matches = plumb_rule_matches(rule, t->at[j].name);
-        if (matches)
+        if (matches_any(t, rule))
             continue;
         globs = json_array();
         for (size_t j = 0; j < rule->glob_count; j++)

@@ -34,6 +34,17 @@ try 'the plan of a run' 0 "$PLUMB" diagnose --plan run.yaml
 shows 'the plan of a run' 'Plan only: at most about '
 try 'no plan for a trainer that dies' 2 "$PLUMB" diagnose --plan -- sh -c 'exit 5'
 shows 'no plan for a trainer that dies' 'Nothing to plan: the trainer ended with exit status 5'
+cat >rules.yaml <<'END'
+recipe: te-delayed
+rules:
+  - {sites: "layer.0/*", use: bf16}
+  - {sites: "layer.9/*", use: bf16}
+END
+try 'a rule for no site' 3 "$PLUMB" train rules.yaml --out third
+says 'a rule for no site' "rules: rule 2: 'layer.9/*' matches no site"
+sed 's/layer.9/layer.0/; 4s/bf16/e4m3:mx33/' rules.yaml >use.yaml
+try 'a rule with an unknown use' 3 "$PLUMB" train use.yaml --out third
+says 'a rule with an unknown use' 'rule 2, use "e4m3:mx33"'
 try 'an unknown key' 3 "$PLUMB" train run.yaml --set model.widht=8 --out second
 says 'an unknown key' "did you mean 'model.width'"
 finish

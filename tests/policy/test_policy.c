@@ -140,7 +140,7 @@ static void bad_rules(void)
 
     CHECK(plumb_policy_resolve(rules, 3, "s", &own, &got, NULL, &why) == PLUMB_BAD_INPUT,
           "rubbish was accepted");
-    CHECK(strstr(why.message, "rule 2") != NULL && strstr(why.message, "rubbish") != NULL,
+    CHECK(strstr(why.message, "rule 3") != NULL && strstr(why.message, "rubbish") != NULL,
           "neither number nor word in \"%s\"", why.message);
     CHECK(got.format == PLUMB_FP32 && got.margin == 5, "written on failure");
     CHECK(plumb_policy_resolve(rules, 2, "s", &own, &got, NULL, &why) == PLUMB_OK &&
