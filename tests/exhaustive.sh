@@ -31,8 +31,8 @@ awk '/^# line / {
         rest = $0
         sub(/^# line +[^ ]+ +[^ ]+ +/, "", rest)
         what = rest
-        sub(/ +[^ ]+\/(ref|avx2|avx512) .*/, "", what)
-        match(rest, /[^ ]+\/(ref|avx2|avx512)/)
+        sub(/ +[^ ]+\/(ref|avx[a-z0-9-]*) .*/, "", what)
+        match(rest, /[^ ]+\/(ref|avx[a-z0-9-]*)/)
         variant = substr(rest, RSTART, RLENGTH)
         sub(/.*\//, "", variant)
         for (i = 1; i <= NF; i++) {
