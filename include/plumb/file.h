@@ -163,7 +163,7 @@ void plumb_settings_free(const plumb_setting *table, size_t count, void *object)
 json_t *plumb_settings_to_json(const plumb_setting *table, size_t count,
                                const void *object);
 
-/* Key, default, range and help of each setting, as text for `--help` and the docs; free(). */
+/* Key, help, (range) and [default] of each setting, at most 79 columns wide; free(). */
 char *plumb_settings_describe(const plumb_setting *table, size_t count);
 
 /* The candidate nearest to word (edit distance at most a third of its length), or NULL. */

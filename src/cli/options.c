@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 
+#include "file/text.h"
 #include "plumb/file.h"
 
 #include <errno.h>
@@ -78,6 +79,18 @@ static plumb_status unknown_option(const cli_verb *verb, const char *word, size_
 
 /* --- values ------------------------------------------------------------------------- */
 
+/* "--seeds is '0'; allowed: a whole number, 1 to 100" */
+static plumb_status out_of_range(const cli_option *option, const char *text,
+                                 const char *kind, plumb_error *why)
+{
+    char least[PLUMB_REAL_TEXT], most[PLUMB_REAL_TEXT];
+
+    plumb_text_from_limit(option->least, least);
+    plumb_text_from_limit(option->most, most);
+    return plumb_fail(why, PLUMB_BAD_ARGUMENT, "--%s is '%.60s'; allowed: %s, %s to %s",
+                      option->name, text, kind, least, most);
+}
+
 static plumb_status store_int(const cli_option *option, const char *text, int64_t *value,
                               plumb_error *why)
 {
@@ -88,9 +101,7 @@ static plumb_status store_int(const cli_option *option, const char *text, int64_
 
     if (end == text || *end != 0 || errno != 0 || (double)number < option->least ||
         (double)number > option->most)
-        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
-                          "--%s is '%.60s'; allowed: a whole number, %.0f to %.0f",
-                          option->name, text, option->least, option->most);
+        return out_of_range(option, text, "a whole number", why);
     *value = number;
     return PLUMB_OK;
 }
@@ -120,9 +131,7 @@ static plumb_status store_real(const cli_option *option, const char *text, doubl
 
     if (strspn(text, "0123456789+-.eE") != strlen(text) || end == text || *end != 0 ||
         !(number >= option->least && number <= option->most))
-        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
-                          "--%s is '%.60s'; allowed: a number, %g to %g", option->name,
-                          text, option->least, option->most);
+        return out_of_range(option, text, "a number", why);
     *value = number;
     return PLUMB_OK;
 }

@@ -63,11 +63,9 @@ void plumb_setting_allowed(const plumb_setting *setting, char *text, size_t size
     char least[PLUMB_REAL_TEXT], most[PLUMB_REAL_TEXT];
 
     text[0] = 0;
-    if (setting->type == PLUMB_SETTING_INT) {
-        plumb_print(text, size, "%.0f to %.0f", setting->least, setting->most);
-    } else if (setting->type == PLUMB_SETTING_REAL) {
-        plumb_text_from_real(setting->least, least);
-        plumb_text_from_real(setting->most, most);
+    if (setting->type == PLUMB_SETTING_INT || setting->type == PLUMB_SETTING_REAL) {
+        plumb_text_from_limit(setting->least, least);
+        plumb_text_from_limit(setting->most, most);
         plumb_print(text, size, "%s to %s", least, most);
     } else if (setting->type == PLUMB_SETTING_BOOL) {
         plumb_print(text, size, "true, false");

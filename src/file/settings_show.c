@@ -69,29 +69,67 @@ json_t *plumb_settings_to_json(const plumb_setting *table, size_t count, const v
     return json;
 }
 
-/* snprintf to the end of text; with text NULL it only counts. */
-static size_t describe(const plumb_setting *setting, char *text, size_t size)
+/* --- help --------------------------------------------------------------------------------- */
+
+enum { SCREEN = 79, WORDS = 600 };
+
+/* "peak learning rate (0 to 1000) [3e-3]" */
+static void print_words(const plumb_setting *setting, char words[WORDS])
 {
-    char allowed[200], range[220] = "";
+    char allowed[200];
 
     plumb_setting_allowed(setting, allowed, sizeof allowed);
+    plumb_print(words, WORDS, "%s", setting->help != NULL ? setting->help : "");
     if (allowed[0] != 0)
-        snprintf(range, sizeof range, " (%s)", allowed);
-    const int length =
-        snprintf(text, size, "  %-28s %s%s\n  %-28s default: %s\n", setting->key,
-                 setting->help != NULL ? setting->help : "", range, "",
+        plumb_append(words, WORDS, " (%s)", allowed);
+    plumb_append(words, WORDS, " [%s]",
                  setting->fallback != NULL ? setting->fallback : "none");
-    return length > 0 ? (size_t)length : 0;
+}
+
+/* How much of text goes into `room` columns without parting a word that would fit. */
+static size_t line_length(const char *text, size_t room)
+{
+    const size_t length = strlen(text);
+    size_t cut = room;
+
+    if (length <= room)
+        return length;
+    while (cut > 0 && text[cut] != ' ')
+        cut--;
+    return cut > 0 ? cut : room;
+}
+
+/* Key and words, the words in their own column; with text NULL it only counts. */
+static size_t describe(const plumb_setting *setting, size_t column, char *text, size_t size)
+{
+    char words[WORDS];
+    size_t used = 0;
+
+    print_words(setting, words);
+    for (const char *at = words, *key = setting->key; *at != 0; key = "") {
+        const size_t length = line_length(at, SCREEN - column);
+        const int put =
+            snprintf(text != NULL ? text + used : NULL, text != NULL ? size - used : 0,
+                     "%*s%-*s%.*s\n", 2, "", (int)column - 2, key, (int)length, at);
+
+        used += put > 0 ? (size_t)put : 0;
+        at += length;
+        at += strspn(at, " ");
+    }
+    return used;
 }
 
 char *plumb_settings_describe(const plumb_setting *table, size_t count)
 {
-    size_t need = 1, used = 0;
+    size_t column = 0, need = 1, used = 0;
 
     for (size_t i = 0; i < count; i++)
-        need += describe(&table[i], NULL, 0);
+        column = strlen(table[i].key) > column ? strlen(table[i].key) : column;
+    column = column + 4 < SCREEN / 2 ? column + 4 : SCREEN / 2;
+    for (size_t i = 0; i < count; i++)
+        need += describe(&table[i], column, NULL, 0);
     char *text = calloc(1, need);
     for (size_t i = 0; text != NULL && i < count; i++)
-        used += describe(&table[i], text + used, need - used);
+        used += describe(&table[i], column, text + used, need - used);
     return text;
 }

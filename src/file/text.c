@@ -123,6 +123,35 @@ void plumb_text_from_real(double value, char text[PLUMB_REAL_TEXT])
     leave(made, old);
 }
 
+/* "1e+09" and "1e-06" lose the sign and the zeros that only a program writes. */
+static void shorten_exponent(char *text)
+{
+    char *e = strchr(text, 'e');
+
+    if (e == NULL)
+        return;
+    char *to = e + 1, *from = e + 1;
+
+    if (*from == '-')
+        *to++ = *from++;
+    else if (*from == '+')
+        from++;
+    from += strspn(from, "0");
+    memmove(to, from, strlen(from) + 1);
+}
+
+void plumb_text_from_limit(double value, char text[PLUMB_REAL_TEXT])
+{
+    const double size = fabs(value);
+
+    if (size < 1e7 && size == floor(size)) {
+        plumb_print(text, PLUMB_REAL_TEXT, "%.0f", value);
+        return;
+    }
+    plumb_text_from_real(value, text);
+    shorten_exponent(text);
+}
+
 /* [+-] 0x digits [. digits] [p [+-] digits], hexadecimal but for the exponent. */
 static bool is_hexadecimal(const char *text)
 {

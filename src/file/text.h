@@ -20,7 +20,10 @@ bool plumb_text_to_real(const char *text, double *value);
 /* The shortest of the decimal forms with 1 to 17 digits that reads back as value. */
 void plumb_text_from_real(double value, char text[PLUMB_REAL_TEXT]);
 
-/* The same for fp32, with one rounding (to nearest), and with hexadecimal ("0x1.8p-3"), "inf"
+/* A bound of a range as people write it: 10, 0.999999, 1000000, 1e9, 9e15, 1e-6. */
+void plumb_text_from_limit(double value, char text[PLUMB_REAL_TEXT]);
+
+/* plumb_text_to_real for fp32, with one rounding (to nearest), and with hexadecimal ("0x1.8p-3"), "inf"
  * and "nan" in any case.  What is too large becomes infinity.  *exact says whether text and
  * value are the same number.
  */

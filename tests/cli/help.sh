@@ -49,6 +49,8 @@ try "--version" 0 "$PLUMB" --version
 try "settings of the trainer" 0 "$PLUMB" train --settings
 shows "settings of the trainer" "model.width"
 shows "settings of the trainer" "optimizer.lr"
+awk 'length > 80 || /e[+]/ { exit 1 }' "$place/out"
+result $? "settings of the trainer fit 80 columns, with ranges as people write them"
 try "scenarios" 0 "$PLUMB" demo --list
 shows "scenarios" "frozen-scale"
 shows "scenarios" "decoy"

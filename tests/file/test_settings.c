@@ -21,7 +21,7 @@ static const plumb_setting table[] = {
     {"model.heads", PLUMB_SETTING_INT, offsetof(run_settings, heads), 1, 64, "4", NULL,
      "heads"},
     {"rate", PLUMB_SETTING_REAL, offsetof(run_settings, rate), 0, 0.5, "0.001", NULL,
-     "learning rate"},
+     "learning rate; words enough that this line has to be broken, and more of them still"},
     {"decay", PLUMB_SETTING_BOOL, offsetof(run_settings, decay), 0, 0, "true", NULL,
      "weight decay"},
     {"kind", PLUMB_SETTING_STRING, offsetof(run_settings, kind), 0, 0, "bf16",
@@ -223,14 +223,23 @@ static void limits(void)
 
 static void help(void)
 {
-    char *text = plumb_settings_describe(table, COUNT);
+    char *text = plumb_settings_describe(table, COUNT), first[8];
 
-    for (size_t i = 0; i < COUNT; i++)
-        CHECK(strstr(text, table[i].key) != NULL && strstr(text, table[i].help) != NULL,
+    for (size_t i = 0; i < COUNT; i++) {
+        plumb_print(first, sizeof first, "%s",
+                    table[i].help); /* a line may end further on */
+        CHECK(strstr(text, table[i].key) != NULL && strstr(text, first) != NULL,
               "%s is not described", table[i].key);
-    CHECK(strstr(text, "8 to 1024") != NULL && strstr(text, "bf16, fp8, fp32") != NULL &&
-              strstr(text, "default: 0.001") != NULL,
+    }
+    CHECK(strstr(text, "(8 to 1024)") != NULL &&
+              strstr(text, "(bf16, fp8, fp32)") != NULL && strstr(text, "[0.001]") != NULL,
           "%s", text);
+    for (const char *line = text; *line != 0;) {
+        const size_t length = strcspn(line, "\n");
+
+        CHECK(length < 80, "%zu columns: %.*s", length, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
     free(text);
     check_done("help");
 }

@@ -138,8 +138,35 @@ static void writing(void)
     check_done("fp32 to text and back");
 }
 
+static void limits(void)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } table[] = {{0, "0"},
+                 {10, "10"},
+                 {-3, "-3"},
+                 {1000000, "1000000"},
+                 {1e9, "1e9"},
+                 {9e15, "9e15"},
+                 {1e-6, "1e-6"},
+                 {0.999999, "0.999999"},
+                 {12345678, "12345678"},
+                 {0.1, "0.1"},
+                 {2.5e-10, "2.5e-10"}};
+    char text[PLUMB_REAL_TEXT];
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        plumb_text_from_limit(table[i].value, text);
+        CHECK(strcmp(text, table[i].text) == 0, "%g is '%s', not '%s'", table[i].value,
+              text, table[i].text);
+    }
+    check_done("bounds of ranges as people write them");
+}
+
 int main(void)
 {
+    limits();
     reading();
     refused();
     rounding_mode();
