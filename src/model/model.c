@@ -1,222 +1,12 @@
-/* The whole model: memory first, then forward and backward in reading order.
+/* The whole model: made, run forward and backward in reading order, looked at.
  *
- * plan() asks the arena for every array, in the same order in both passes; nothing is allocated
- * later.  The promise of the header (bits do not depend on threads) is kept by the layers: each
- * output is computed by one thread, and every sum has a fixed order.
+ * The promise of the header (bits do not depend on threads) is kept by the layers: each output is
+ * computed by one thread, and every sum has a fixed order.
  */
 #include "model/model.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static float *floats(plumb_model *m, size_t rows, size_t cols)
-{
-    size_t n = 0;
-
-    if (!plumb_mul_size(rows, cols, &n))
-        m->arena.overflow = true;
-    return plumb_arena_take(&m->arena, n, sizeof(float));
-}
-
-static const size_t role_use[PLUMB_ROLES] = {
-    [PLUMB_FPROP_X] = PLUMB_MEMORY_ACTIVATIONS,  [PLUMB_FPROP_W] = PLUMB_MEMORY_WEIGHTS,
-    [PLUMB_DGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_DGRAD_W] = PLUMB_MEMORY_WEIGHTS,
-    [PLUMB_WGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_WGRAD_X] = PLUMB_MEMORY_ACTIVATIONS,
-};
-
-/* The codes of an activation gradient are read at once and never again: all linears use the same
- * memory, or more where it is too small.
- */
-static void *passing_codes(plumb_model *m, size_t bytes, size_t slot)
-{
-    if (bytes > m->code_bytes[slot]) {
-        m->codes[slot] = plumb_arena_take(&m->arena, bytes, 1);
-        m->code_bytes[slot] = bytes;
-    }
-    return m->codes[slot];
-}
-
-/* Codes and scales of one role.  A role that shares takes only scales. */
-static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t rows,
-                              size_t cols, plumb_error *why)
-{
-    const size_t site = l->site + role;
-    size_t bytes, scales;
-    const plumb_status status =
-        plumb_quantized_need(&m->specs[m->owner[site]], rows, cols, linear_along_rows[role],
-                             &bytes, &scales, why);
-
-    if (status != PLUMB_OK)
-        return status;
-    m->arena.label = role_use[role];
-    if (m->owner[site] == site && role_use[role] == PLUMB_MEMORY_TEMPORARIES)
-        l->q[role].codes = passing_codes(m, bytes, role == PLUMB_WGRAD_DY);
-    else if (m->owner[site] == site)
-        l->q[role].codes = plumb_arena_take(&m->arena, bytes, 1);
-    l->d[role] = scales == 0 ? NULL : plumb_arena_take(&m->arena, scales, sizeof(float));
-    return PLUMB_OK;
-}
-
-static plumb_status plan_linear(plumb_model *m, linear *l, size_t index, plumb_error *why)
-{
-    plumb_parameter p;
-    plumb_site site;
-
-    plumb_site_get(&m->shape, index * PLUMB_ROLES, &site);
-    plumb_parameter_get(&m->shape, site.parameter, &p);
-    *l = (linear){.inputs = p.cols,
-                  .outputs = p.rows,
-                  .site = index * PLUMB_ROLES,
-                  .offset = p.offset};
-    const size_t rows[PLUMB_ROLES] = {m->tokens, p.rows,    m->tokens,
-                                      p.rows,    m->tokens, m->tokens};
-    const size_t cols[PLUMB_ROLES] = {p.cols, p.cols, p.rows, p.cols, p.rows, p.cols};
-
-    for (size_t role = 0; role < m->roles; role++) {
-        const plumb_status status = plan_role(m, l, role, rows[role], cols[role], why);
-
-        if (status != PLUMB_OK)
-            return status;
-    }
-    return PLUMB_OK;
-}
-
-static bool forward_only(const plumb_model *m)
-{
-    return m->roles < PLUMB_ROLES;
-}
-
-/* An array [N, cols] of a layer: its own where it is kept for the backward pass, else one that all
- * layers use in turn.
- */
-static float *activation(plumb_model *m, size_t slot, bool kept, size_t cols)
-{
-    if (kept)
-        return floats(m, m->tokens, cols);
-    if (!m->is_passing[slot])
-        m->passing[slot] = floats(m, m->tokens, cols);
-    m->is_passing[slot] = true;
-    return m->passing[slot];
-}
-
-/* The input of a linear is read again only if its weight gradient has codes of its own. */
-static bool input_is_kept(const plumb_model *m, const linear *l)
-{
-    return !forward_only(m) && m->owner[l->site + PLUMB_WGRAD_X] != l->site + PLUMB_FPROP_X;
-}
-
-static void plan_activations(plumb_model *m, layer *l)
-{
-    const plumb_shape *s = &m->shape;
-    const bool kept = !forward_only(m);
-
-    m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
-    l->x = activation(m, 0, kept, s->width);
-    l->r1 = activation(m, 1, kept, 1);
-    l->n1 = activation(m, 2, input_is_kept(m, &l->qkv), s->width);
-    l->q_k_v = activation(m, 3, kept, 3 * s->width);
-    l->p = activation(m, 4, kept, s->heads * s->context);
-    l->o = activation(m, 5, input_is_kept(m, &l->out), s->width);
-    l->x2 = activation(m, 6, kept, s->width);
-    l->r2 = activation(m, 7, kept, 1);
-    l->n2 = activation(m, 8, input_is_kept(m, &l->up), s->width);
-    l->gate_up = activation(m, 9, kept, 2 * s->ff);
-    l->h = activation(m, 10, input_is_kept(m, &l->down), s->ff);
-}
-
-static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_error *why)
-{
-    const plumb_shape *s = &m->shape;
-    const size_t first = 1 + PLUMB_LAYER_PARAMETERS * index;
-    linear *const linears[] = {&l->qkv, &l->out, &l->up, &l->down};
-    plumb_parameter p;
-
-    plumb_parameter_get(s, first + PLUMB_ATTN_NORM, &p);
-    l->norm1 = p.offset;
-    plumb_parameter_get(s, first + PLUMB_MLP_NORM, &p);
-    l->norm2 = p.offset;
-    for (size_t i = 0; i < 4; i++) {
-        const plumb_status status = plan_linear(m, linears[i], 4 * index + i, why);
-
-        if (status != PLUMB_OK)
-            return status;
-    }
-    plan_activations(m, l);
-    return PLUMB_OK;
-}
-
-static size_t largest(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t workspace_bytes(const plumb_model *m)
-{
-    const layer *l = &m->layers[0];
-    size_t bytes = attention_workspace(&m->shape);
-
-    bytes = largest(bytes, linear_workspace(&l->qkv, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->out, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->up, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->down, m->tokens));
-    return largest(bytes, linear_workspace(&m->head, m->tokens));
-}
-
-static void plan_shared(plumb_model *m)
-{
-    const plumb_shape *s = &m->shape;
-    const size_t n = m->tokens, half = s->width / s->heads / 2;
-    plumb_parameter p;
-
-    plumb_parameter_get(s, plumb_parameter_count(s) - 2, &p);
-    m->final_norm = p.offset;
-    m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
-    m->x = floats(m, n, s->width);
-    m->rf = floats(m, n, 1);
-    m->nf = floats(m, n, s->width);
-    m->logits = floats(m, n, PLUMB_VOCABULARY);
-    m->arena.label = PLUMB_MEMORY_TEMPORARIES;
-    m->d_logits = floats(m, n, PLUMB_VOCABULARY);
-    m->losses = floats(m, n, 1);
-    m->cosine = floats(m, s->context, half);
-    m->sine = floats(m, s->context, half);
-    if (!forward_only(m)) {
-        m->dx = floats(m, n, s->width);
-        m->dn = floats(m, n, s->width);
-        m->d_o = floats(m, n, s->width);
-        m->d_qkv = floats(m, n, 3 * s->width);
-        m->d_gate_up = floats(m, n, 2 * s->ff);
-        m->dh = floats(m, n, s->ff);
-    }
-    m->row_floats = largest(largest(s->width, s->ff), s->context * s->context);
-    for (int t = 0; t < m->threads; t++) {
-        m->row[t] = floats(m, m->row_floats, 1);
-        m->workspace[t] = plumb_arena_take(&m->arena, workspace_bytes(m), 1);
-    }
-    m->arena.label = PLUMB_MEMORY_RECORDS;
-    m->seen = plumb_arena_take(&m->arena, m->site_count, sizeof *m->seen);
-    if (m->count)
-        m->counts = plumb_arena_take(&m->arena, m->site_count, sizeof *m->counts);
-}
-
-/* One pass over every array: adds up sizes before the arena is committed, deals out after. */
-static plumb_status plan(plumb_model *m, plumb_error *why)
-{
-    plumb_status status;
-
-    memset(m->is_passing, 0, sizeof m->is_passing);
-    memset(m->code_bytes, 0, sizeof m->code_bytes);
-    for (size_t i = 0; i < m->shape.layers; i++) {
-        status = plan_layer(m, i, &m->layers[i], why);
-        if (status != PLUMB_OK)
-            return status;
-    }
-    status = plan_linear(m, &m->head, 4 * m->shape.layers, why);
-    if (status == PLUMB_OK)
-        plan_shared(m);
-    return status;
-}
 
 static plumb_status check_setup(const plumb_model_setup *setup, plumb_error *why)
 {
@@ -271,7 +61,7 @@ static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
     memcpy(m->specs, setup->specs, m->site_count * sizeof *m->specs);
     for (size_t i = 0; i < m->site_count; i++)
         m->owner[i] = plumb_site_owner(m->specs, i);
-    return plan(m, why);
+    return model_plan(m, why);
 }
 
 plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **model,
@@ -282,7 +72,7 @@ plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **mo
     if (status == PLUMB_OK)
         status = plumb_arena_commit(&(*model)->arena, why);
     if (status == PLUMB_OK)
-        status = plan(*model, why);
+        status = model_plan(*model, why);
     if (status != PLUMB_OK) {
         plumb_model_free(model);
         return status;

@@ -81,6 +81,9 @@ struct plumb_model {
     plumb_seconds *part; /* of times: what runs now */
 };
 
+/* plan.c: one pass over every array: adds up sizes before the arena is committed, deals out after */
+plumb_status model_plan(plumb_model *m, plumb_error *why);
+
 /* clock.c: processor time of this thread; 0 where nobody asks */
 double clock_now(const plumb_model *m);
 /* What runs from now on, until clock_end: *part gets its seconds. */

@@ -1,5 +1,5 @@
-/* The sites of a run: what each runs in by recipe and rules (own), what the policy makes of it
- * (effective), and how the run declares them.
+/* The sites of a run: what each runs in by recipe and rules (own), and what the policy makes of it
+ * (effective).
  */
 #include "train/train.h"
 
@@ -68,7 +68,7 @@ static plumb_status check_spec(const site_table *t, size_t index, const plumb_sp
     return PLUMB_OK;
 }
 
-static bool matches_any(const site_table *t, const plumb_rule *rule)
+bool sites_match(const site_table *t, const plumb_rule *rule)
 {
     for (size_t i = 0; i < t->count; i++) {
         if (plumb_rule_matches(rule, t->at[i].name))
@@ -82,7 +82,7 @@ static plumb_status check_rules(const site_table *t, const plumb_rules *rules,
                                 plumb_error *why)
 {
     for (size_t i = 0; i < rules->count; i++) {
-        if (!matches_any(t, &rules->at[i]))
+        if (!sites_match(t, &rules->at[i]))
             return plumb_fail(why, PLUMB_BAD_INPUT,
                               "rules: rule %zu: '%.100s'%s matches no site of this model",
                               i + 1, rules->at[i].globs[0],
@@ -178,134 +178,4 @@ void sites_free(site_table *t)
     free(t->names);
     free(t->specs);
     *t = (site_table){0};
-}
-
-/* --- what the run says of them ------------------------------------------------------------ */
-
-json_t *sites_unmatched(const site_table *t, const plumb_rules *policy)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < policy->count; i++) {
-        const plumb_rule *rule = &policy->at[i];
-        json_t *globs;
-
-        if (matches_any(t, rule))
-            continue;
-        globs = json_array();
-        for (size_t j = 0; j < rule->glob_count; j++)
-            json_array_append_new(globs, json_string(rule->globs[j]));
-        json_array_append_new(
-            list, json_pack("{s:I, s:o}", "rule", (json_int_t)i, "sites", globs));
-    }
-    return list;
-}
-
-json_t *sites_effective(const site_table *t)
-{
-    json_t *sites = json_object();
-
-    for (size_t i = 0; i < t->count; i++) {
-        char text[PLUMB_SPEC_TEXT];
-
-        plumb_spec_print(&t->at[i].effective, text);
-        json_object_set_new(sites, t->at[i].name, json_string(text));
-    }
-    return sites;
-}
-
-static char *copy(const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    char *fresh = malloc(size);
-
-    if (fresh != NULL)
-        memcpy(fresh, text, size);
-    return fresh;
-}
-
-/* Adds a use, unless it is what the site runs in anyway. */
-static void add_use(plumb_declared_site *d, const plumb_spec *own, const char *text)
-{
-    plumb_spec spec;
-
-    if (plumb_spec_parse(text, own, &spec, NULL) != PLUMB_OK ||
-        plumb_spec_equal(&spec, own))
-        return;
-    d->uses[d->use_count] = copy(text);
-    if (d->uses[d->use_count] != NULL)
-        d->use_count++;
-}
-
-/* The formats that every site takes by name alone. */
-static const plumb_format offered[] = {PLUMB_FP32, PLUMB_BF16, PLUMB_E4M3, PLUMB_E5M2};
-enum { OFFERED = sizeof offered / sizeof offered[0] };
-
-static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
-{
-    const char *format = plumb_format_get(own->format)->name;
-    char text[PLUMB_SPEC_TEXT];
-
-    for (int i = 0; i < OFFERED; i++) {
-        d->uses[d->use_count] = copy(plumb_format_get(offered[i])->name);
-        if (d->uses[d->use_count] != NULL)
-            d->use_count++;
-    }
-    if (!plumb_spec_is_scaled(own))
-        return;
-    plumb_print(text, sizeof text, "%s:current", format);
-    add_use(d, own, text);
-    plumb_print(text, sizeof text, "%s:saturate", format);
-    add_use(d, own, text);
-}
-
-/* By the own specs: what shares codes when no policy parts them. */
-static const char *owner_name(const site_table *t, const plumb_spec *own, size_t index)
-{
-    const size_t owner = index < t->operands ? plumb_site_owner(own, index) : index;
-
-    return owner == index ? NULL : t->at[owner].name;
-}
-
-static plumb_status declare_site(const site_table *t, const plumb_spec *own, size_t index,
-                                 plumb_declared_site *d, plumb_error *why)
-{
-    enum { MOST_USES = OFFERED + 2 };
-    const site *s = &t->at[index];
-    const char *shares = owner_name(t, own, index);
-    char text[PLUMB_SPEC_TEXT];
-
-    plumb_spec_print(&s->own, text);
-    *d = (plumb_declared_site){.name = copy(s->name),
-                               .class_ = s->class_,
-                               .layer = s->layer,
-                               .gemm = s->gemm == NULL ? NULL : copy(s->gemm),
-                               .operand = copy(s->operand),
-                               .own = copy(text),
-                               .shares_storage_with = shares == NULL ? NULL : copy(shares),
-                               .uses = calloc(MOST_USES, sizeof *d->uses)};
-    if (d->name == NULL || d->operand == NULL || d->own == NULL || d->uses == NULL)
-        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory to declare a site");
-    declare_uses(d, &s->own);
-    return PLUMB_OK;
-}
-
-plumb_status sites_declare(const site_table *t, plumb_declaration *d, plumb_error *why)
-{
-    plumb_spec *own = calloc(t->operands, sizeof *own);
-    plumb_status status = PLUMB_OK;
-
-    d->sites = calloc(t->count, sizeof *d->sites);
-    if (own == NULL || d->sites == NULL) {
-        free(own);
-        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory to declare %zu sites", t->count);
-    }
-    for (size_t i = 0; i < t->operands; i++)
-        own[i] = t->at[i].own;
-    for (size_t i = 0; i < t->count && status == PLUMB_OK; i++) {
-        d->site_count = i + 1;
-        status = declare_site(t, own, i, &d->sites[i], why);
-    }
-    free(own);
-    return status;
 }

@@ -75,11 +75,16 @@ plumb_status sites_create(const plumb_shape *shape, const settings *s, site_tabl
                           plumb_error *why);
 /* Effective specs under the policy (which may be empty). */
 plumb_status sites_resolve(site_table *t, const plumb_rules *policy, plumb_error *why);
+/* True when the rule matches one of them. */
+bool sites_match(const site_table *t, const plumb_rule *rule);
+void sites_free(site_table *t);
+
+/* --- declare.c --- */
+
 /* Rules that match no site, as [{"rule": number, "sites": [...]}]. */
 json_t *sites_unmatched(const site_table *t, const plumb_rules *policy);
 json_t *sites_effective(const site_table *t);
 plumb_status sites_declare(const site_table *t, plumb_declaration *d, plumb_error *why);
-void sites_free(site_table *t);
 
 /* --- faults.c -------------------------------------------------------------------- */
 
