@@ -1,4 +1,5 @@
-# cmake --install: the program, the three libraries, headers, pkg-config files, scenarios.
+# cmake --install: the program, the three libraries, headers, pkg-config files, scenarios,
+# manual pages and completions.
 include(GNUInstallDirs)
 install(TARGETS plumb plumbrun plumblab ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET plumb_program)
@@ -15,3 +16,12 @@ foreach(name plumb plumblab)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${PLUMB_PC_DIR})
 endforeach()
+
+# Where each shell looks by itself.
+install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES src/cli/shell/plumb.bash RENAME plumb
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES src/cli/shell/plumb.zsh RENAME _plumb
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES src/cli/shell/plumb.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

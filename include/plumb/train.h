@@ -74,6 +74,9 @@ plumb_status plumb_train_footprint(const char *path, const char *const *override
 /* The settings of a run file, for `plumb train --help` and the docs; free(). */
 char *plumb_train_describe(void);
 
+/* The same as a table (plumb/file.h): keys, ranges, defaults. */
+const plumb_setting *plumb_train_settings(size_t *count);
+
 /* The default text, in memory: the glosses of WordNet 3.0 (the part after '|' of each line of
  * DIRECTORY/data.{noun,verb,adj,adv}, one a line).  PLUMB_NOT_FOUND says which package to install.
  * free() *text.

@@ -85,8 +85,8 @@ const cli_verb cli_bench = {
     .notes =
         "Each row: the fastest variant here, checked against the reference and only then\n"
         "timed; what bounds it on this machine; with --peers other software at the same\n"
-        "work.  Entries of a row take turns, so ratios hold on a busy machine too.\n"
-        "Exit status: 0, 1 a result is wrong, 2 a row could not be run.",
+        "work.  Entries of a row take turns, so ratios hold on a busy machine too.",
+    .exits = "0, 1 a result is wrong, 2 a row could not be run",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

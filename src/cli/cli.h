@@ -1,7 +1,8 @@
 /* cli.h - what the files of the program share: verbs, options, exit codes, text.
  *
- * A verb is a table of options and a function.  Parsing, `plumb VERB --help` and the
- * suggestions for mistyped names all come from the same table, so they cannot disagree.
+ * A verb is a table of options and a function.  Parsing, `plumb VERB --help`, the man pages,
+ * completion in three shells and the suggestions for mistyped names all come from the same
+ * table, so they cannot disagree.
  */
 #ifndef PLUMB_CLI_CLI_H
 #define PLUMB_CLI_CLI_H
@@ -9,17 +10,19 @@
 #include <stdio.h>
 
 #include "plumb/diagnose.h"
+#include "plumb/file.h"
 
 /* Exit codes of every verb. */
 enum { CLI_HEALTHY = 0, CLI_PROBLEM = 1, CLI_CANNOT_TELL = 2, CLI_USAGE = 3 };
 
 typedef enum cli_kind {
-    CLI_FLAG, /* bool */
-    CLI_TEXT, /* const char * */
-    CLI_LIST, /* cli_words: may be given several times */
-    CLI_INT,  /* int64_t */
-    CLI_SEED, /* cli_seed */
-    CLI_REAL, /* double */
+    CLI_FLAG,   /* bool */
+    CLI_TEXT,   /* const char * */
+    CLI_CHOICE, /* const char *: one of those that the argument names, "nt|nn|tn" */
+    CLI_LIST,   /* cli_words: may be given several times */
+    CLI_INT,    /* int64_t */
+    CLI_SEED,   /* cli_seed */
+    CLI_REAL,   /* double */
 } cli_kind;
 
 typedef struct cli_words {
@@ -32,7 +35,11 @@ typedef struct cli_seed {
     bool given;
 } cli_seed;
 
-/* One option.  offset is where its value lies in the verb's own struct. */
+/* One option.  offset is where its value lies in the verb's own struct.  The argument says to
+ * people and to completion what may stand there: a vocabulary (cli_vocabulary) or FILE, DIR,
+ * KEY=VALUE, a name with an ending ("RUN.yaml": a file), lower-case words as they stand, or
+ * anything else (N); several of these apart by '|'.
+ */
 typedef struct cli_option {
     const char *name;     /* without the dashes */
     char letter;          /* short form, or 0 */
@@ -56,20 +63,26 @@ typedef struct cli_verb {
     const char *name;
     const char *usage; /* one or two lines, each what follows "plumb " */
     const char *summary;
+    const char
+        *words; /* what the arguments are, as cli_option.argument, apart by spaces; the
+                          last may end in "..."; NULL: no completion */
     const char *notes; /* after the options in its help; may be NULL */
+    const char *exits; /* "0 healthy, 1 ...": its exit status; NULL: 0 or 3 */
     const cli_option *options;
     size_t option_count;
     size_t size; /* of the struct that the offsets point into; at most CLI_VALUES */
     size_t least_words, most_words;
     bool negative_words; /* -0.1 and -inf are words, not options */
     bool takes_command;  /* "-- COMMAND..." */
+    bool hidden;         /* not in `plumb help`: for shells and packagers */
+    const plumb_setting *(*settings)(size_t *count); /* for its man page; may be NULL */
     int (*run)(const void *values, const cli_line *line);
 } cli_verb;
 
 enum { CLI_VALUES = 512 };
 
 extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_format, cli_matmul,
-    cli_footprint, cli_bench, cli_text, cli_version, cli_help;
+    cli_footprint, cli_bench, cli_text, cli_version, cli_help, cli_completion, cli_man;
 
 /* All verbs, in the order of `plumb help`. */
 extern const cli_verb *const cli_verbs[];
@@ -83,6 +96,31 @@ const cli_verb *cli_verb_find(const char *name); /* NULL if there is none */
 plumb_status cli_parse(const cli_verb *verb, char *const *argv, void *values,
                        cli_line *line, bool *help, plumb_error *why);
 void cli_free(const cli_verb *verb, void *values, cli_line *line);
+
+/* The option of that name (length bytes) or letter, --help among them; NULL if there is none. */
+const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t length);
+const cli_option *cli_option_letter(const cli_verb *verb, char letter);
+
+/* --- words that are known ------------------------------------------------------------ */
+
+/* A closed list that a word on the command line comes from: formats, recipes, verbs.  nth gives
+ * its words in order and NULL past the last; *about gets a few words on it, or NULL.
+ */
+typedef struct cli_vocabulary {
+    const char *name; /* as arguments name it: "FORMAT" */
+    const char *what; /* as sentences do: "format" */
+    const char *list; /* the command that lists them */
+    const char *(*nth)(size_t i, const char **about);
+} cli_vocabulary;
+
+/* NULL if there is none of that name (length bytes). */
+const cli_vocabulary *cli_vocabulary_find(const char *name, size_t length);
+
+/* "unknown format 'e4m'; did you mean 'e4m3'?", or what lists them; returns CLI_USAGE. */
+int cli_unknown(const char *vocabulary, const char *word);
+
+/* The n-th scenario of `plumb demo` and its summary. */
+const char *cli_scenario(size_t i, const char **about);
 
 /* The help of one verb, at most 80 columns wide. */
 void cli_print_help(FILE *out, const cli_verb *verb);

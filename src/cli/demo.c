@@ -214,18 +214,23 @@ static int list_scenarios(char names[MOST_SCENARIOS][NAME], size_t count)
     return CLI_HEALTHY;
 }
 
-static int unknown_scenario(const char *name, char names[MOST_SCENARIOS][NAME],
-                            size_t count)
+const char *cli_scenario(size_t i, const char **about)
 {
-    const char *known[MOST_SCENARIOS];
+    static char names[MOST_SCENARIOS][NAME], summary[200];
+    static size_t count;
+    json_t *planted = NULL;
 
-    for (size_t i = 0; i < count; i++)
-        known[i] = names[i];
-    const char *nearest = plumb_nearest(name, known, count);
-
-    if (nearest != NULL)
-        return cli_complain("unknown scenario '%.60s'; did you mean '%s'?", name, nearest);
-    return cli_complain("unknown scenario '%.60s'; 'plumb demo --list' shows them", name);
+    if (i == 0)
+        count = scenario_names(names);
+    if (i >= count)
+        return NULL;
+    *about = NULL;
+    if (load_planted(names[i], &planted, NULL) == PLUMB_OK) {
+        plumb_print(summary, sizeof summary, "%s", text_of(planted, "summary"));
+        *about = summary;
+    }
+    json_decref(planted);
+    return names[i];
 }
 
 static int run(const void *given, const cli_line *line)
@@ -248,7 +253,7 @@ static int run(const void *given, const cli_line *line)
     if (asked->all)
         return worst;
     if (bsearch(name, names, count, NAME, by_name) == NULL)
-        return unknown_scenario(name, names, count);
+        return cli_unknown("SCENARIO", name);
     return run_scenario(asked, name);
 }
 
@@ -257,8 +262,9 @@ const cli_verb cli_demo = {
     .usage = "demo [SCENARIO] [options]",
     .summary = "Diagnose a shipped run with a planted fault; was it found?",
     .notes =
-        "SCENARIO is frozen-scale unless given; decoy is a run that fails in bf16 too.\n"
-        "Exit status: 0 as planted, 1 not as planted, 2 cannot tell, 3 bad input.",
+        "SCENARIO is frozen-scale unless given; decoy is a run that fails in bf16 too.",
+    .exits = "0 as planted, 1 not as planted, 2 cannot tell, 3 bad input",
+    .words = "SCENARIO",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

@@ -164,8 +164,8 @@ const cli_verb cli_diagnose = {
     .name = "diagnose",
     .usage = "diagnose RUN.yaml [options]\ndiagnose [options] -- COMMAND ARGS...",
     .summary = "Find out why an FP8 run fails, and prove the fix.",
-    .notes =
-        "Exit status: 0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input.",
+    .exits = "0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input",
+    .words = "RUN.yaml",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(cli_diagnose_values),

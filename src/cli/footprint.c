@@ -224,8 +224,9 @@ const cli_verb cli_footprint = {
     .name = "footprint",
     .usage = "footprint [RUN.yaml] [--set KEY=VALUE]... [options]",
     .summary = "What a run would take, before it runs: bytes, and seconds a step.",
-    .notes = "Exit status: 0 it fits into the memory that is available, 1 it does not,\n"
-             "3 the run file is bad.  With --measure memory is taken in earnest.",
+    .notes = "With --measure memory is taken in earnest.",
+    .exits = "0 it fits into free memory, 1 it does not, 3 the run file is bad",
+    .words = "RUN.yaml",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

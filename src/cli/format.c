@@ -262,19 +262,6 @@ static int show_all(const values *asked)
 
 /* --- the verb ------------------------------------------------------------------------ */
 
-static int unknown_format(const char *name)
-{
-    const char *names[PLUMB_FORMAT_COUNT];
-
-    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++)
-        names[i] = plumb_format_get((plumb_format)i)->name;
-    const char *nearest = plumb_nearest(name, names, PLUMB_FORMAT_COUNT);
-
-    if (nearest != NULL)
-        return cli_complain("unknown format '%.60s'; did you mean '%s'?", name, nearest);
-    return cli_complain("unknown format '%.60s'; 'plumb format' lists them", name);
-}
-
 static int run(const void *given, const cli_line *line)
 {
     const values *asked = given;
@@ -283,7 +270,7 @@ static int run(const void *given, const cli_line *line)
     if (line->words.count == 0)
         return show_all(asked);
     if (!plumb_format_parse(line->words.at[0], &format))
-        return unknown_format(line->words.at[0]);
+        return cli_unknown("FORMAT", line->words.at[0]);
     const format_facts facts = format_facts_of(format);
 
     if (asked->codes && facts.info->bits > 8)
@@ -305,11 +292,12 @@ static int run(const void *given, const cli_line *line)
 
 const cli_verb cli_format = {
     .name = "format",
-    .usage = "format [NAME [NUMBER...]] [options]",
+    .usage = "format [FORMAT [NUMBER...]] [options]",
     .summary = "Show the number formats, one of them, or how numbers round to it.",
     .notes =
         "NUMBER: decimal, hexadecimal (0x1.8p-3), inf or nan.  It becomes fp32 first,\n"
         "with one rounding.  docs/formats.md says what each line means.",
+    .words = "FORMAT NUMBER...",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

@@ -1,16 +1,15 @@
 /* plumb help, plumb version. */
 #include "cli/cli.h"
 
-#include <string.h>
-
 static void print_verbs(void)
 {
     printf("plumb finds out why an FP8 training run diverges, and proves the fix.\n\n"
            "usage: plumb COMMAND [options]\n\n");
     for (size_t i = 0; i < cli_verb_count; i++) {
-        const char *summary = cli_verbs[i]->summary;
+        const cli_verb *verb = cli_verbs[i];
 
-        printf("  %-10s%.*s\n", cli_verbs[i]->name, (int)strcspn(summary, "\n"), summary);
+        if (!verb->hidden)
+            printf("  %-10s%s\n", verb->name, verb->summary);
     }
     printf(
         "\n'plumb help COMMAND' shows the options of one.  Start with 'plumb demo'.\n"
@@ -29,8 +28,7 @@ static int run_help(const void *values, const cli_line *line)
     const cli_verb *verb = cli_verb_find(line->words.at[0]);
 
     if (verb == NULL)
-        return cli_complain("unknown command '%.60s'; 'plumb help' lists them",
-                            line->words.at[0]);
+        return cli_unknown("COMMAND", line->words.at[0]);
     cli_print_help(stdout, verb);
     return CLI_HEALTHY;
 }
@@ -39,6 +37,7 @@ const cli_verb cli_help = {
     .name = "help",
     .usage = "help [COMMAND]",
     .summary = "List the commands, or the options of one.",
+    .words = "COMMAND",
     .most_words = 1,
     .run = run_help,
 };

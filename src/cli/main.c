@@ -19,8 +19,9 @@
 #include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {
-    &cli_demo,   &cli_diagnose, &cli_report, &cli_train,   &cli_footprint, &cli_format,
-    &cli_matmul, &cli_bench,    &cli_text,   &cli_version, &cli_help,
+    &cli_demo,   &cli_diagnose,   &cli_report, &cli_train, &cli_footprint,
+    &cli_format, &cli_matmul,     &cli_bench,  &cli_text,  &cli_version,
+    &cli_help,   &cli_completion, &cli_man,
 };
 const size_t cli_verb_count = sizeof cli_verbs / sizeof *cli_verbs;
 
@@ -128,20 +129,6 @@ static bool limit_cpu(void)
     return true;
 }
 
-static int unknown_verb(const char *name)
-{
-    const char *names[16];
-    size_t count = 0;
-
-    for (; count < cli_verb_count && count < 16; count++)
-        names[count] = cli_verbs[count]->name;
-    const char *nearest = plumb_nearest(name, names, count);
-
-    if (nearest != NULL)
-        return cli_complain("unknown command '%.60s'; did you mean '%s'?", name, nearest);
-    return cli_complain("unknown command '%.60s'; 'plumb help' lists them", name);
-}
-
 static int run_verb(const cli_verb *verb, char *const *argv)
 {
     _Alignas(max_align_t) unsigned char values[CLI_VALUES];
@@ -174,6 +161,6 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0)
         verb = &cli_version;
     if (verb == NULL)
-        return unknown_verb(name);
+        return cli_unknown("COMMAND", name);
     return run_verb(verb, argc > 1 ? argv + 2 : argv + argc);
 }

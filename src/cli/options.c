@@ -36,7 +36,7 @@ static bool words_push(cli_words *words, const char *word)
 
 static const cli_option help_option = {.name = "help", .letter = 'h', .kind = CLI_FLAG};
 
-static const cli_option *find_long(const cli_verb *verb, const char *name, size_t length)
+const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t length)
 {
     for (size_t i = 0; i < verb->option_count; i++) {
         const cli_option *option = &verb->options[i];
@@ -47,7 +47,7 @@ static const cli_option *find_long(const cli_verb *verb, const char *name, size_
     return length == 4 && memcmp(name, "help", 4) == 0 ? &help_option : NULL;
 }
 
-static const cli_option *find_letter(const cli_verb *verb, char letter)
+const cli_option *cli_option_letter(const cli_verb *verb, char letter)
 {
     for (size_t i = 0; i < verb->option_count; i++)
         if (verb->options[i].letter == letter)
@@ -122,6 +122,28 @@ static plumb_status store_seed(const cli_option *option, const char *text, cli_s
     return PLUMB_OK;
 }
 
+/* One of "nt|nn|tn". */
+static plumb_status store_choice(const cli_option *option, const char *text,
+                                 const char **value, plumb_error *why)
+{
+    const size_t length = strlen(text);
+    char allowed[200] = "";
+
+    for (const char *at = option->argument; *at != 0;) {
+        const size_t n = strcspn(at, "|");
+
+        if (n == length && memcmp(at, text, n) == 0) {
+            *value = text;
+            return PLUMB_OK;
+        }
+        plumb_append(allowed, sizeof allowed, "%s%.*s", at > option->argument ? ", " : "",
+                     (int)n, at);
+        at += n + (at[n] == '|');
+    }
+    return plumb_fail(why, PLUMB_BAD_ARGUMENT, "--%s is '%.60s'; allowed: %s", option->name,
+                      text, allowed);
+}
+
 /* Decimal only: strtod alone would let hexadecimal, "inf" and "nan" pass. */
 static plumb_status store_real(const cli_option *option, const char *text, double *value,
                                plumb_error *why)
@@ -148,6 +170,8 @@ static plumb_status store(const cli_option *option, const char *text, void *valu
     case CLI_TEXT:
         *(const char **)at = text;
         return PLUMB_OK;
+    case CLI_CHOICE:
+        return store_choice(option, text, at, why);
     case CLI_LIST:
         return words_push(at, text) ? PLUMB_OK : out_of_memory(why);
     case CLI_INT:
@@ -172,12 +196,12 @@ static plumb_status parse_option(const cli_verb *verb, char *const **argv, void 
     if (word[1] == '-') {
         const size_t length = strcspn(word + 2, "=");
 
-        option = find_long(verb, word + 2, length);
+        option = cli_option_find(verb, word + 2, length);
         if (option == NULL)
             return unknown_option(verb, word + 2, length, why);
         value = word[2 + length] == '=' ? word + 3 + length : NULL;
     } else {
-        option = find_letter(verb, word[1]);
+        option = cli_option_letter(verb, word[1]);
         if (option == NULL)
             return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                               "unknown option '%.60s'; 'plumb %s --help' lists them", word,
@@ -323,6 +347,10 @@ void cli_print_help(FILE *out, const cli_verb *verb)
             fprintf(out, " [%s]", option->fallback);
         fputc('\n', out);
     }
+    if (verb->notes != NULL || verb->exits != NULL)
+        fputc('\n', out);
     if (verb->notes != NULL)
-        fprintf(out, "\n%s\n", verb->notes);
+        fprintf(out, "%s\n", verb->notes);
+    if (verb->exits != NULL)
+        fprintf(out, "Exit status: %s.\n", verb->exits);
 }

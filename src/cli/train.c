@@ -162,8 +162,10 @@ const cli_verb cli_train = {
     .summary = "Run the built-in trainer once: a small, exact laboratory.",
     .notes =
         "Without RUN.yaml every setting has its default.  Under 'plumb diagnose' the run\n"
-        "contract's environment says where the run goes and what is asked of it.\n"
-        "Exit status: 0 ended as asked, 1 error of its own, 3 cannot be done as asked.",
+        "contract's environment says where the run goes and what is asked of it.",
+    .exits = "0 ended as asked, 1 error of its own, 3 cannot be done as asked",
+    .words = "RUN.yaml",
+    .settings = plumb_train_settings,
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .size = sizeof(values),

@@ -125,6 +125,12 @@ plumb_status settings_hash(const settings *s, const char *text, size_t size, cha
     return PLUMB_OK;
 }
 
+const plumb_setting *plumb_train_settings(size_t *count)
+{
+    *count = SETTINGS;
+    return table;
+}
+
 char *plumb_train_describe(void)
 {
     return plumb_settings_describe(table, SETTINGS);

@@ -27,3 +27,9 @@ done
 for file in frozen-scale.yaml decoy.yaml; do
     test -r "$place/moved/share/plumb/demo/$file"
 done
+man=$(find "$place/moved" -name plumb-diagnose.1)
+grep -q '^\.Nm plumb-diagnose' "$man"
+for file in bash-completion/completions/plumb zsh/site-functions/_plumb \
+    fish/vendor_completions.d/plumb.fish; do
+    grep -q 'plumb completion\|completion --' "$place/moved/share/$file"
+done
