@@ -37,11 +37,13 @@ typedef struct plumb_bench_options {
 /* Runs the rows and returns the document; json_decref it.
  *
  *   plumb, date, cpu, level, caches {l2, l3}, quick, rows
- *   row:    name, what, unit ("elem", "FLOP", "B"), work, bytes (moved; 0: not counted),
- *           entries; or error, a sentence, when it could not be run
+ *   row:    name, what, measure ("rate", or "size", which is not timed), unit ("elem", "FLOP",
+ *           "B", "token"), work, bytes (moved; 0: not counted), entries; or error, a sentence,
+ *           when it could not be run
  *   entry:  name, role ("ours", "variant", "limit", "peer"), status ("ok", "wrong", "absent"),
  *           note (why, if not ok), seconds (median, for all of the work), rate (work of the
- *           entry per second), ratio (rate of ours over this), ratio_low, ratio_high (quartiles)
+ *           entry per second), ratio (rate of ours over this), ratio_low, ratio_high (quartiles);
+ *           or size, and ratio (size of ours over this)
  *
  * Starts threads and, with peers, python3; loads shared libraries.  PLUMB_NOT_FOUND when no
  * row fits `only`.  Not to be called from two threads: it switches the instruction set with

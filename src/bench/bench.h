@@ -111,7 +111,7 @@ void bench_add(bench_list *list, const bench_case *row);
 
 typedef void bench_list_fn(bench_list *list, const bench_machine *machine);
 bench_list_fn bench_list_machine, bench_list_casts, bench_list_quantize, bench_list_matmul,
-    bench_list_accumulators, bench_list_math, bench_list_threads;
+    bench_list_accumulators, bench_list_math, bench_list_threads, bench_list_train;
 
 typedef struct bench_python bench_python; /* see peer.h */
 
@@ -178,6 +178,10 @@ plumb_status bench_enter_peaks(bench *b, bench_race *race, plumb_error *why);
 
 /* Checks every entry, times those that are right, and writes the row. */
 plumb_status bench_race_run(bench *b, bench_race *race, plumb_error *why);
+
+/* Writes a row that was not timed: bytes of ours beside those of a limit. */
+void bench_sizes(bench *b, const char *name, double bytes, const char *limit,
+                 double limit_bytes);
 
 /* The rows named by options->only out of cases: plumb_bench_run with a table of one's own. */
 plumb_status bench_run_cases(const plumb_bench_options *options, const bench_case *cases,

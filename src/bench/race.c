@@ -219,10 +219,22 @@ static void write_row(bench *b, const bench_race *race, const timing *lanes, siz
     for (size_t i = 0; i < race->count; i++)
         json_array_append_new(entries, entry_json(race, lanes, rounds, ours, i));
     json_object_set_new(b->row, "unit", json_string(race->unit));
+    json_object_set_new(b->row, "measure", json_string("rate"));
     json_object_set_new(b->row, "work", json_real(race->work));
     json_object_set_new(b->row, "bytes", json_real(race->bytes));
     json_object_set_new(b->row, "rounds", json_integer((json_int_t)rounds));
     json_object_set_new(b->row, "entries", entries);
+}
+
+void bench_sizes(bench *b, const char *name, double bytes, const char *limit,
+                 double limit_bytes)
+{
+    json_object_update_new(
+        b->row, json_pack("{s:s, s:s, s:[{s:s, s:s, s:s, s:f}, {s:s, s:s, s:s, s:f, s:f}]}",
+                          "unit", "B", "measure", "size", "entries", "name", name, "role",
+                          role_names[BENCH_OURS], "status", "ok", "size", bytes, "name",
+                          limit, "role", role_names[BENCH_LIMIT], "status", "ok", "size",
+                          limit_bytes, "ratio", bytes / limit_bytes));
 }
 
 plumb_status bench_race_run(bench *b, bench_race *race, plumb_error *why)

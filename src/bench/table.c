@@ -63,17 +63,29 @@ static void print_columns(FILE *out, const char *name, const char *ours, const c
     fprintf(out, "%.*s\n", (int)length, line);
 }
 
+/* What makes the numbers of a line short. */
+static const struct {
+    double below, unit;
+    char letter;
+} prefixes[] = {{1e6, 1e3, 'k'}, {INFINITY, 1e9, 'G'}};
+
 /* Either side may be NULL. */
-static void print_line(FILE *out, const char *name, const char *unit, const json_t *ours,
+static void print_line(FILE *out, const char *name, const json_t *row, const json_t *ours,
                        const json_t *other)
 {
-    char left[16], right[16], ratio[16], per_second[16];
+    const char *measure = text_of(row, "measure");
+    const double left = real_of(ours, measure), right = real_of(other, measure);
+    char of_ours[16], of_other[16], ratio[16], unit[16];
+    size_t i = 0;
 
-    print_number(left, real_of(ours, "rate") / 1e9);
-    print_number(right, real_of(other, "rate") / 1e9);
+    while (fmax(left, right) > prefixes[i].below)
+        i++;
+    print_number(of_ours, left / prefixes[i].unit);
+    print_number(of_other, right / prefixes[i].unit);
     print_number(ratio, real_of(other, "ratio"));
-    plumb_print(per_second, sizeof per_second, "G%s/s", unit);
-    print_columns(out, name, left, right, per_second, text_of(other, "name"), ratio);
+    plumb_print(unit, sizeof unit, "%c%s%s", prefixes[i].letter, text_of(row, "unit"),
+                strcmp(measure, "rate") == 0 ? "/s" : "");
+    print_columns(out, name, of_ours, of_other, unit, text_of(other, "name"), ratio);
 }
 
 /* What is wrong or absent has a sentence instead of numbers. */
@@ -105,7 +117,7 @@ void plumb_bench_print_head(const plumb_screen *screen, const json_t *document)
 void plumb_bench_print_row(const plumb_screen *screen, const json_t *row)
 {
     const json_t *ours = first_of(row, "ours"), *limit = first_of(row, "limit"), *entry;
-    const char *name = text_of(row, "name"), *unit = text_of(row, "unit");
+    const char *name = text_of(row, "name");
     FILE *out = screen->out;
     size_t i;
 
@@ -114,13 +126,13 @@ void plumb_bench_print_row(const plumb_screen *screen, const json_t *row)
         return;
     }
     if (!print_trouble(out, name, ours))
-        print_line(out, name, unit, ours, limit);
+        print_line(out, name, row, ours, limit);
     json_array_foreach(json_object_get(row, "entries"), i, entry)
     {
         const char *role = is(entry, "role", "variant") ? "    variant" : "";
 
         if (entry != ours && entry != limit && !print_trouble(out, role, entry))
-            print_line(out, role, unit, NULL, entry);
+            print_line(out, role, row, NULL, entry);
     }
     fflush(out);
 }

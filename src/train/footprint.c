@@ -7,6 +7,7 @@
 #include "train/sensors.h"
 #include "train/train.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,12 @@ static double processor_seconds(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void trainer_clocks(const trainer *t, double seconds[PLUMB_MAX_THREADS])
+{
+#pragma omp parallel num_threads(t->threads)
+    seconds[omp_get_thread_num()] = processor_seconds();
 }
 
 static double sum(const plumb_seconds *s)
@@ -306,6 +313,19 @@ static size_t process_bytes(const char *key)
     return 1024 * kib;
 }
 
+/* The largest resident set begins anew, where the system lets it; else it is that of all the time
+ * before, too.
+ */
+static void forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+
+    if (file == NULL)
+        return;
+    fputs("5", file);
+    fclose(file);
+}
+
 static plumb_status measure_steps(trainer *t, int64_t steps, size_t before,
                                   plumb_footprint *f, plumb_error *why)
 {
@@ -370,6 +390,7 @@ plumb_status plumb_train_footprint(const char *path, const char *const *override
     plumb_status status;
 
     *footprint = (plumb_footprint){0};
+    forget_peak();
     if (t == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory");
     plumb_request_init(&t->request);

@@ -22,7 +22,7 @@ static double seconds_now(void)
 
 /* --- declaring ------------------------------------------------------------------------ */
 
-static plumb_status declare(trainer *t, plumb_error *why)
+plumb_status run_declare(trainer *t, plumb_error *why)
 {
     static const char *const features[] = {
         "checkpoint",  "exact_resume", "state_hash", "batch_hash",
@@ -137,7 +137,7 @@ static bool checkpoint_is_due(const trainer *t)
     return false;
 }
 
-static plumb_status one_step(trainer *t, step_result *r, plumb_error *why)
+plumb_status run_step(trainer *t, step_result *r, plumb_error *why)
 {
     const double begin = seconds_now();
     plumb_status status = trainer_step(t, r, why);
@@ -164,7 +164,7 @@ static plumb_status steps(trainer *t, const char **reason, plumb_error *why)
             *reason = "stopped";
             return PLUMB_OK;
         }
-        status = one_step(t, &r, why);
+        status = run_step(t, &r, why);
         if (status == PLUMB_OK && first)
             status = plumb_run_event(t->run, "effective",
                                      json_pack("{s:I, s:o}", "step", (json_int_t)t->step,
@@ -200,7 +200,7 @@ static plumb_status run(trainer *t, plumb_error *why)
 {
     const char *reason = "error";
     plumb_error ending = {0};
-    plumb_status status = declare(t, why), ended;
+    plumb_status status = run_declare(t, why), ended;
 
     if (status == PLUMB_OK)
         status = say_policy(t, why);
@@ -249,7 +249,7 @@ static int exit_status(plumb_status status)
     }
 }
 
-static plumb_status open_run(trainer *t, plumb_error *why)
+plumb_status run_open(trainer *t, plumb_error *why)
 {
     plumb_error trouble = {0};
 
@@ -269,7 +269,7 @@ static plumb_status train(trainer *t, const char *path, const char *const *overr
     if (status == PLUMB_OK)
         status = trainer_create(t, why);
     if (status == PLUMB_OK)
-        status = open_run(t, why);
+        status = run_open(t, why);
     return status == PLUMB_OK ? run(t, why) : status;
 }
 

@@ -209,5 +209,14 @@ plumb_status trainer_need(trainer *t, plumb_memory *memory, plumb_error *why);
 /* One step, from its batch to its state hash.  Writes nothing but a shadow's event. */
 plumb_status trainer_step(trainer *t, step_result *r, plumb_error *why);
 void trainer_free(trainer *t);
+/* footprint.c: processor time so far of each of its threads */
+void trainer_clocks(const trainer *t, double seconds[PLUMB_MAX_THREADS]);
+
+/* run.c: opens the directory that the request or the settings name; says what will run; a step
+ * with its lines in the log
+ */
+plumb_status run_open(trainer *t, plumb_error *why);
+plumb_status run_declare(trainer *t, plumb_error *why);
+plumb_status run_step(trainer *t, step_result *r, plumb_error *why);
 
 #endif

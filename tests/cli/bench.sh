@@ -21,6 +21,16 @@ shows 'the baseline' 'baseline; L2'
 try 'variants of a sum' 0 "$PLUMB" bench --quick --variants --only 'sums/L2'
 shows 'variants of a sum' 'lanes/ref'
 
+try 'the trainer' 0 env OMP_WAIT_POLICY=passive TMPDIR="$place" \
+    "$PLUMB" bench --quick --only 'train/*'
+grep -q '^train/step/te-current/0.4M  *[0-9.]*  *[0-9.]* ktoken/s  *its products' out
+result $? 'tokens a second, beside products and casts'
+shows 'the trainer' 'without sensors and log'
+grep -q '^train/memory/te-current/0.4M  *[0-9.]*  *[0-9.]* GB  *sum of its arrays' out
+result $? 'bytes, which are not a rate'
+! ls -d "$place"/plumb-bench-* 2>/dev/null
+result $? 'no log is left behind'
+
 # Without python3 in the way nothing is installed there; what is absent says so.
 try 'peers' 0 env PATH=/nonexistent "$PLUMB" bench --quick --peers --only 'cast/e4m3/L2'
 shows 'peers' 'ml_dtypes: not installed'
