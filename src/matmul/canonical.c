@@ -4,19 +4,27 @@
  * within one: each result is carried through the panels of K from first to last.
  */
 #include "base/size.h"
+#include "matmul/fold.h"
 #include "matmul/mode.h"
 #include "matmul/product.h"
 #include "matmul/round.h"
 
 enum { MC = 192, NC = 384 }; /* packed panels and running sums stay in a 1 MiB cache */
+enum { PART = 64 };          /* outer indices packed at once: a multiple of every nr */
 
 /* One call: what, where to, with which pieces of the workspace. */
 typedef struct product {
     const plumb_micro *micro;
     const plumb_product *of;
     size_t depth, panel_depth; /* K, and K of one panel */
-    float *rows, *slivers, *sums, *da, *db;
+    float *rows, *slivers, *sums;
+    plumb_scales da, db; /* of the panels at hand */
+    plumb_panel held;    /* what the slivers hold ... */
+    bool held_folded;    /* ... with the scales in it? */
 } product;
+
+/* Blocks of K in a panel that have scales of their own, at most. */
+enum { BLOCKS = PLUMB_MICRO_KC / PLUMB_MICRO_CHAIN };
 
 /* Floats of each piece of the workspace; all are multiples of 16. */
 typedef struct pieces {
@@ -32,8 +40,8 @@ static pieces workspace_pieces(size_t m, size_t n, size_t k)
     return (pieces){.rows = rows * PLUMB_MICRO_LD,
                     .slivers = cols * depth,
                     .sums = rows * cols,
-                    .da = plumb_round_up(rows, 16),
-                    .db = cols};
+                    .da = BLOCKS * plumb_round_up(rows, 16),
+                    .db = BLOCKS * cols};
 }
 
 size_t plumb_canonical_workspace(size_t m, size_t n, size_t k)
@@ -51,8 +59,8 @@ static void deal_workspace(product *p, const plumb_tile *tile, float *workspace)
     p->rows = workspace;
     p->slivers = p->rows + size.rows;
     p->sums = p->slivers + size.slivers;
-    p->da = p->sums + size.sums;
-    p->db = p->da + size.da;
+    p->da = (plumb_scales){p->sums + size.sums, size.da / BLOCKS, 0, 0};
+    p->db = (plumb_scales){p->da.d + size.da, size.db / BLOCKS, 0, 0};
 }
 
 /* PLUMB_MICRO_NR_LCM copies of x; MR is less. */
@@ -84,55 +92,123 @@ static void finish_sum(const product *p, float *sum, const float *da, const floa
     }
 }
 
-/* All tiles of one pair of packed panels.  Scales, where there are any, lie in da and db. */
+/* One tile of sums through a panel, block by block: each is summed from +0 and joined. */
+static void join_blocks(const product *p, size_t i, size_t j, size_t chains,
+                        const float *rows, const float *sliver, bool first, float *sum)
+{
+    const plumb_micro *micro = p->micro;
+    const plumb_scaling *scaling = &p->of->scaling;
+    const size_t each = plumb_chains_in(scaling->block);
+    _Alignas(64) float block[PLUMB_MICRO_MR_LCM * PLUMB_MICRO_NR_LCM];
+    const scale_row ones = row_of(1);
+
+    for (size_t n = 0, at = 0; at < chains; n++, at += each) {
+        micro->run(smaller(each, chains - at), rows + at * micro->chain,
+                   sliver + plumb_sliver_floats(micro, at), block, true);
+        micro->join(block, scaling->at_join ? p->da.d + n * p->da.stride + i : ones.x,
+                    scaling->at_join ? p->db.d + n * p->db.stride + j : ones.x, sum,
+                    first && n == 0);
+    }
+}
+
+/* All tiles of one pair of packed panels. */
 static void multiply_panels(const product *p, const plumb_panel *a, const plumb_panel *b)
 {
     const plumb_micro *micro = p->micro;
     const plumb_product *of = p->of;
-    const size_t depth = plumb_round_up(a->k_count, PLUMB_MICRO_CHAIN);
-    const size_t chains = depth / PLUMB_MICRO_CHAIN;
+    const size_t chains = plumb_chains_in(a->k_count);
+    const bool joins = of->scaling.block > 0 && !p->held_folded;
     const bool first = a->k == 0, last = a->k + a->k_count == p->depth;
-    _Alignas(64) float block[PLUMB_MICRO_MR_LCM * PLUMB_MICRO_NR_LCM];
-    const scale_row ones = row_of(1);
+    const float *sliver = p->slivers;
     float *sum = p->sums;
 
     for (size_t j = 0; j < b->outer_count; j += micro->nr) {
-        const float *sliver = p->slivers + j * depth;
+        const float *rows = p->rows;
 
-        for (size_t i = 0; i < a->outer_count;
-             i += micro->mr, sum += micro->mr * micro->nr) {
-            const float *rows = p->rows + i * PLUMB_MICRO_LD;
-
-            if (of->scaling.block > 0) {
-                micro->run(chains, rows, sliver, block, true);
-                micro->join(block, of->scaling.at_join ? p->da + i : ones.x,
-                            of->scaling.at_join ? p->db + j : ones.x, sum, first);
-            } else {
+        for (size_t i = 0; i < a->outer_count; i += micro->mr) {
+            if (joins)
+                join_blocks(p, i, j, chains, rows, sliver, first, sum);
+            else
                 micro->run(chains, rows, sliver, sum, first);
+            if (last) {
+                finish_sum(p, sum, p->da.d + i, p->db.d + j);
+                micro->store(sum, of->c + (a->outer + i) * of->ldc + b->outer + j, of->ldc,
+                             smaller(micro->mr, a->outer_count - i),
+                             smaller(micro->nr, b->outer_count - j), of->accumulate);
             }
-            if (!last)
-                continue;
-            finish_sum(p, sum, p->da + i, p->db + j);
-            micro->store(sum, of->c + (a->outer + i) * of->ldc + b->outer + j, of->ldc,
-                         smaller(micro->mr, a->outer_count - i),
-                         smaller(micro->nr, b->outer_count - j), of->accumulate);
+            rows += micro->mr * PLUMB_MICRO_LD;
+            sum += micro->mr * micro->nr;
         }
+        sliver += plumb_sliver_floats(micro, chains);
     }
 }
 
-/* C of a chunk of rows of A and a chunk of columns of B, through all of K. */
-static void multiply_chunk(const product *p, plumb_panel a, plumb_panel b, bool b_is_packed)
+static bool can_fold(const product *p)
 {
+    return p->micro->fold_rows != NULL && p->of->scaling.at_join &&
+           p->of->scaling.block == PLUMB_MICRO_CHAIN &&
+           plumb_can_fold(p->of->a->matrix->format, &p->da, p->of->b->matrix->format,
+                          &p->db);
+}
+
+static bool same_panel(const plumb_panel *a, const plumb_panel *b)
+{
+    return a->outer == b->outer && a->outer_count == b->outer_count && a->k == b->k &&
+           a->k_count == b->k_count;
+}
+
+/* Packs a panel of A or of B, and multiplies its scales in while a part of it is in the first
+ * cache.
+ */
+static void pack_panel(const product *p, bool of_b, const plumb_panel *panel, bool folded)
+{
+    const plumb_micro *micro = p->micro;
+    const plumb_operand *operand = of_b ? p->of->b : p->of->a;
+    const plumb_scales *d = of_b ? &p->db : &p->da;
+    const size_t chains = plumb_chains_in(panel->k_count);
+    const size_t line = of_b ? chains * micro->chain : PLUMB_MICRO_LD;
+    plumb_micro_pack *pack = of_b ? micro->slivers : micro->rows;
+    plumb_micro_fold *fold = of_b ? micro->fold_slivers : micro->fold_rows;
+    float *to = of_b ? p->slivers : p->rows;
+
+    for (size_t i = 0; i < panel->outer_count; i += PART, to += PART * line) {
+        const size_t count = smaller(PART, panel->outer_count - i);
+        const plumb_panel part = {panel->outer + i, count, panel->k, panel->k_count};
+        const plumb_scales scales = {d->d + i, d->stride, d->blocks, count};
+
+        pack(micro, operand, &part, to);
+        if (folded)
+            fold(micro, &scales, chains, to);
+    }
+}
+
+/* Packs a pair of panels, B only if the slivers do not hold it already. */
+static void pack_panels(product *p, const plumb_panel *a, const plumb_panel *b)
+{
+    const bool folded = can_fold(p);
+
+    pack_panel(p, false, a, folded);
+    if (same_panel(&p->held, b) && p->held_folded == folded)
+        return;
+    pack_panel(p, true, b, folded);
+    p->held = *b;
+    p->held_folded = folded;
+}
+
+/* C of a chunk of rows of A and a chunk of columns of B, through all of K. */
+static void multiply_chunk(product *p, plumb_panel a, plumb_panel b)
+{
+    const plumb_scaling *scaling = &p->of->scaling;
+    const size_t block = scaling->at_join ? scaling->block : p->depth;
+
     for (size_t k = 0; k < p->depth; k += p->panel_depth) {
         a.k = b.k = k;
         a.k_count = b.k_count = smaller(p->panel_depth, p->depth - k);
-        p->micro->rows(p->micro, p->of->a, &a, p->rows);
-        if (!b_is_packed)
-            p->micro->slivers(p->micro, p->of->b, &b, p->slivers);
-        if (p->of->scaling.at_join || (p->of->scaling.at_end && k == 0)) {
-            plumb_pack_scales(p->of->a, &a, p->da);
-            plumb_pack_scales(p->of->b, &b, p->db);
+        if (scaling->at_join || (scaling->at_end && k == 0)) {
+            plumb_pack_block_scales(p->of->a, &a, block, &p->da);
+            plumb_pack_block_scales(p->of->b, &b, block, &p->db);
         }
+        pack_panels(p, &a, &b);
         multiply_panels(p, &a, &b);
     }
 }
@@ -145,11 +221,10 @@ static size_t chunk_size(size_t total, size_t largest, size_t step)
     return plumb_round_up((total + chunks - 1) / chunks, step);
 }
 
-static void multiply_tile(const product *p, const plumb_tile *tile)
+static void multiply_tile(product *p, const plumb_tile *tile)
 {
     const size_t mc = chunk_size(tile->row_end - tile->row, MC, PLUMB_MICRO_MR_LCM);
     const size_t nc = chunk_size(tile->col_end - tile->col, NC, PLUMB_MICRO_NR_LCM);
-    const bool one_panel = p->depth <= p->panel_depth;
 
     for (size_t col = tile->col; col < tile->col_end; col += nc) {
         const plumb_panel b = {.outer = col,
@@ -159,7 +234,7 @@ static void multiply_tile(const product *p, const plumb_tile *tile)
             const plumb_panel a = {.outer = row,
                                    .outer_count = smaller(mc, tile->row_end - row)};
 
-            multiply_chunk(p, a, b, one_panel && row > tile->row);
+            multiply_chunk(p, a, b);
         }
     }
 }
@@ -172,12 +247,18 @@ static void round_tile(const plumb_product *of)
     }
 }
 
+/* K of a panel: whole blocks, and whole chains in them; a block of less is a panel. */
+static size_t panel_depth(size_t block)
+{
+    return block % PLUMB_MICRO_CHAIN == 0 ? PLUMB_MICRO_KC : block;
+}
+
 void plumb_canonical_product(const plumb_product *of, const plumb_micro *micro)
 {
     product p = {.micro = micro,
                  .of = of,
                  .depth = plumb_operand_depth(of->a),
-                 .panel_depth = of->scaling.block > 0 ? of->scaling.block : PLUMB_MICRO_KC};
+                 .panel_depth = panel_depth(of->scaling.block)};
 
     deal_workspace(&p, &of->tile, of->workspace);
     const unsigned before = plumb_mode_enter(micro->ftz);

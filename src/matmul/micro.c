@@ -1,22 +1,24 @@
 /* The table of micro-kernels, and the choice of the fastest that may run here. */
+#include "matmul/fold.h"
 #include "matmul/lanes.h"
-#include "matmul/micro.h"
-#include "matmul/pack.h"
 
 const plumb_micro plumb_micros[] = {
-    {"ref", PLUMB_CPU_BASELINE, false, false, 23, 4, 4, plumb_pack_rows, plumb_pack_slivers,
-     plumb_micro_copy_ref, plumb_micro_turn_ref, plumb_micro_run_ref, plumb_micro_join_ref,
-     plumb_micro_store_ref},
+    {"ref", PLUMB_CPU_BASELINE, false, false, 23, 4, 4, 32, plumb_pack_rows,
+     plumb_pack_slivers, plumb_micro_copy_ref, plumb_micro_turn_ref, NULL, NULL,
+     plumb_micro_run_ref, plumb_micro_join_ref, plumb_micro_store_ref},
 #if defined(__x86_64__)
-    {"avx2", PLUMB_CPU_AVX2, false, true, 23, 3, 16, plumb_pack_rows, plumb_pack_slivers,
-     plumb_micro_copy_avx2, plumb_micro_turn_avx2, plumb_micro_run_avx2,
-     plumb_micro_join_avx2, plumb_micro_store_avx2},
-    {"avx512", PLUMB_CPU_AVX512, false, true, 23, 6, 32, plumb_pack_rows,
-     plumb_pack_slivers, plumb_micro_copy_avx512, plumb_micro_turn_avx512,
-     plumb_micro_run_avx512, plumb_micro_join_avx512, plumb_micro_store_avx512},
-    {"avx512bf16", PLUMB_CPU_AVX512BF16, true, true, 7, 6, 32, plumb_micro_rows_avx512bf16,
-     plumb_micro_slivers_avx512bf16, NULL, NULL, plumb_micro_run_avx512bf16,
-     plumb_micro_join_avx512, plumb_micro_store_avx512},
+    {"avx2", PLUMB_CPU_AVX2, false, true, 23, 3, 16, 32, plumb_pack_rows,
+     plumb_pack_slivers, plumb_micro_copy_avx2, plumb_micro_turn_avx2, plumb_fold_rows,
+     plumb_fold_slivers, plumb_micro_run_avx2, plumb_micro_join_avx2,
+     plumb_micro_store_avx2},
+    {"avx512", PLUMB_CPU_AVX512, false, true, 23, 6, 32, 32, plumb_pack_rows,
+     plumb_pack_slivers, plumb_micro_copy_avx512, plumb_micro_turn_avx512, plumb_fold_rows,
+     plumb_fold_slivers, plumb_micro_run_avx512, plumb_micro_join_avx512,
+     plumb_micro_store_avx512},
+    {"avx512bf16", PLUMB_CPU_AVX512BF16, true, true, 7, 6, 32, 16,
+     plumb_micro_rows_avx512bf16, plumb_micro_slivers_avx512bf16, NULL, NULL,
+     plumb_micro_fold_rows_avx512bf16, plumb_micro_fold_slivers_avx512bf16,
+     plumb_micro_run_avx512bf16, plumb_micro_join_avx512, plumb_micro_store_avx512},
 #endif
 };
 const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];

@@ -6,7 +6,8 @@
  *
  * Operands come packed: A as rows of PLUMB_MICRO_LD floats (K contiguous), B as slivers
  * [K][nr].  K is padded with +0 to a multiple of PLUMB_MICRO_CHAIN on both sides.  A kernel may
- * keep something shorter than a float there: then it packs by itself, in the same strides.
+ * keep something shorter than a float there: then it packs by itself, and a chain takes fewer
+ * than 32 floats (`chain`) in rows of the same stride and in slivers that are as much shorter.
  */
 #ifndef PLUMB_MATMUL_MICRO_H
 #define PLUMB_MATMUL_MICRO_H
@@ -46,6 +47,13 @@ struct plumb_panel;
 typedef void plumb_micro_pack(const struct plumb_micro *micro, const plumb_operand *operand,
                               const struct plumb_panel *panel, float *x);
 
+/* Multiplies a packed panel of `chains` chains by its scales, which are powers of two that leave
+ * every number normal (matmul/fold.h).
+ */
+struct plumb_scales;
+typedef void plumb_micro_fold(const struct plumb_micro *micro,
+                              const struct plumb_scales *scales, size_t chains, float *x);
+
 typedef struct plumb_micro {
     const char *name;
     unsigned cpu; /* PLUMB_CPU_* it needs */
@@ -53,8 +61,10 @@ typedef struct plumb_micro {
     bool ftz;     /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
     int fraction_bits; /* of the formats of its operands, at most */
     size_t mr, nr;
+    size_t chain; /* floats of one outer index that a chain takes when packed */
     plumb_micro_pack *rows, *slivers;
-    plumb_micro_unpack *copy, *turn; /* for the packing that decodes to fp32 */
+    plumb_micro_unpack *copy, *turn;            /* for the packing that decodes to fp32 */
+    plumb_micro_fold *fold_rows, *fold_slivers; /* NULL: scales are never folded */
     plumb_micro_run *run;
     plumb_micro_join *join;
     plumb_micro_store *store;
@@ -91,6 +101,7 @@ plumb_micro_join plumb_micro_join_avx512;
 plumb_micro_store plumb_micro_store_avx512;
 
 plumb_micro_pack plumb_micro_rows_avx512bf16, plumb_micro_slivers_avx512bf16;
+plumb_micro_fold plumb_micro_fold_rows_avx512bf16, plumb_micro_fold_slivers_avx512bf16;
 plumb_micro_run plumb_micro_run_avx512bf16;
 
 #endif

@@ -7,7 +7,7 @@
  *
  * Packed, four elements along K are two pairs of 32 bits: (k, k + 2), then (k + 1, k + 3).
  */
-#include "matmul/pack.h"
+#include "matmul/fold.h"
 
 #if defined(__x86_64__)
 #include "matmul/tile_avx512.h"
@@ -253,7 +253,7 @@ static inline void rows_across(bool wide, const values *v, source s, float *rows
 /* Where the pairs k / 2 of the outer indices from j on lie. */
 static inline float *in_sliver(float *slivers, size_t depth, size_t j, size_t k)
 {
-    return slivers + j / NR * NR * depth + k / 2 * NR + j % NR;
+    return slivers + j / NR * NR * depth / 2 + k / 2 * NR + j % NR;
 }
 
 /* Bytes are turned four by four, before they are decoded. */
@@ -340,5 +340,58 @@ void plumb_micro_slivers_avx512bf16(const plumb_micro *micro, const plumb_operan
         wide ? slivers_across(true, &v, s, slivers) : slivers_across(false, &v, s, slivers);
     else
         wide ? slivers_along(true, &v, s, slivers) : slivers_along(false, &v, s, slivers);
+}
+
+/* --- folding -------------------------------------------------------------------- */
+
+/* What multiplying by a power of two adds to a bf16, twice. */
+static inline __m512i exponents_of(__m512 d)
+{
+    const __m512i high = _mm512_srli_epi32(_mm512_castps_si512(d), 16);
+    const __m512i added = _mm512_sub_epi32(high, _mm512_set1_epi32(0x3f80));
+
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, added, _mm512_slli_epi32(added, 16));
+}
+
+/* Zeros, infinities and NaN stay as they are: 2|x| - 1 of the others is below that of infinity. */
+static inline void fold(float *x, __m512i exponents)
+{
+    const __m512i pairs = _mm512_loadu_si512(x);
+    const __m512i less =
+        _mm512_sub_epi16(_mm512_add_epi16(pairs, pairs), _mm512_set1_epi16(1));
+    const __mmask32 finite =
+        _mm512_cmplt_epu16_mask(less, _mm512_set1_epi16((int16_t)0xfeff));
+
+    _mm512_storeu_si512(x, _mm512_mask_add_epi16(pairs, finite, pairs, exponents));
+}
+
+void plumb_micro_fold_rows_avx512bf16(const plumb_micro *micro, const plumb_scales *scales,
+                                      size_t chains, float *x)
+{
+    (void)micro;
+    for (size_t i = 0; i < scales->count; i++) {
+        for (size_t n = 0; n < chains; n++)
+            fold(x + i * PLUMB_MICRO_LD + n * WIDTH,
+                 exponents_of(_mm512_set1_ps(scales->d[n * scales->stride + i])));
+    }
+}
+
+void plumb_micro_fold_slivers_avx512bf16(const plumb_micro *micro,
+                                         const plumb_scales *scales, size_t chains,
+                                         float *x)
+{
+    const size_t nr = micro->nr, sliver = plumb_sliver_floats(micro, chains);
+
+    for (size_t j = 0; j < scales->count; j += WIDTH) {
+        float *to = x + j / nr * sliver + j % nr;
+
+        for (size_t n = 0; n < chains; n++) {
+            const float *d = scales->d + n * scales->stride + j;
+            const __m512i exponents = exponents_of(_mm512_loadu_ps(d));
+
+            for (size_t k = 0; k < WIDTH; k++, to += nr)
+                fold(to, exponents);
+        }
+    }
 }
 #endif

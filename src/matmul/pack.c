@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { TURN = 16 /* rows that are turned at once */ };
+enum { AT_ONCE = 64 /* outer indices whose scales stay in the first cache */ };
 
 size_t plumb_operand_outer(const plumb_operand *operand)
 {
@@ -122,18 +123,52 @@ float plumb_operand_tensor_scale(const plumb_operand *operand)
     return has_tensor_scale(operand) ? operand->matrix->d_tensor : 1;
 }
 
+/* d of some outer indices at k. */
+static void copy_scales(const scale_layout *l, const float *scales, size_t outer,
+                        size_t count, size_t k, float *d)
+{
+    scales += k / l->length * l->k_step;
+    for (size_t i = 0; i < count && l->block == 1; i++)
+        d[i] = scales[(outer + i) * l->step];
+    for (size_t i = 0; i < count && l->block > 1; i++)
+        d[i] = scales[(outer + i) / l->block * l->step];
+}
+
+static void fill(float *d, size_t count, float x)
+{
+    for (size_t i = 0; i < count; i++)
+        d[i] = x;
+}
+
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d)
 {
     const scale_layout l = layout_of(operand);
-    const float *scales = operand->matrix->d;
 
-    if (scales != NULL)
-        scales += panel->k / l.length * l.k_step;
-    for (size_t i = 0; i < panel->outer_count; i++) {
-        const size_t outer = panel->outer + i;
-        const size_t block = l.block == 1 ? outer : outer / l.block;
+    if (operand->matrix->d == NULL)
+        fill(d, panel->outer_count, 1);
+    else
+        copy_scales(&l, operand->matrix->d, panel->outer, panel->outer_count, panel->k, d);
+}
 
-        d[i] = scales != NULL ? scales[block * l.step] : 1;
+void plumb_pack_block_scales(const plumb_operand *operand, const plumb_panel *panel,
+                             size_t block, plumb_scales *scales)
+{
+    const scale_layout l = layout_of(operand);
+    const float *d = operand->matrix->d;
+
+    scales->count = panel->outer_count;
+    scales->blocks = (panel->k_count + block - 1) / block;
+    for (size_t i = 0; i < scales->count; i += AT_ONCE) {
+        const size_t count = smaller(AT_ONCE, scales->count - i);
+
+        for (size_t n = 0; n < scales->blocks; n++) {
+            float *to = scales->d + n * scales->stride + i;
+
+            if (d == NULL)
+                fill(to, count, 1);
+            else
+                copy_scales(&l, d, panel->outer + i, count, panel->k + n * block, to);
+        }
     }
 }
 

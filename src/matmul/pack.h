@@ -49,10 +49,31 @@ plumb_micro_pack plumb_pack_rows, plumb_pack_slivers;
 /* d of each outer index of the panel, for the K block that holds panel->k; 1 without. */
 void plumb_pack_scales(const plumb_operand *operand, const plumb_panel *panel, float *d);
 
+/* Scales of a panel: that of outer index i and block n of K is d[n * stride + i]. */
+typedef struct plumb_scales {
+    float *d;
+    size_t stride, blocks, count; /* blocks along K, outer indices */
+} plumb_scales;
+
+/* The same for each block of so many K, from panel->k on; d has the room. */
+void plumb_pack_block_scales(const plumb_operand *operand, const plumb_panel *panel,
+                             size_t block, plumb_scales *scales);
+
 /* x rounded up to a multiple of step. */
 static inline size_t plumb_round_up(size_t x, size_t step)
 {
     return (x + step - 1) / step * step;
+}
+
+/* Chains of a panel of k_count, and what one sliver of so many takes. */
+static inline size_t plumb_chains_in(size_t k_count)
+{
+    return (k_count + PLUMB_MICRO_CHAIN - 1) / PLUMB_MICRO_CHAIN;
+}
+
+static inline size_t plumb_sliver_floats(const plumb_micro *micro, size_t chains)
+{
+    return chains * micro->chain * micro->nr;
 }
 
 #endif

@@ -86,6 +86,24 @@ static plumb_operand any_operand(size_t outer, size_t depth, enum mood mood,
     return draw_operand(format, grain < 6, (plumb_grain)(grain % 6), outer, depth, mood, q);
 }
 
+/* One product on every micro-kernel. */
+static void compare_all(const plumb_accumulator *how, const plumb_operand *a,
+                        const plumb_operand *b, size_t m, size_t n, size_t k,
+                        const plumb_tile *tile, bool accumulate, enum mood mood)
+{
+    float *want = malloc(m * n * sizeof *want);
+    char what[DRAW_TEXT];
+
+    for (size_t i = 0; i < m * n; i++)
+        want[i] = oracle_element(a, b, i / n, i % n, how->promote128);
+    draw_describe(what, a, b, mood);
+    for (size_t i = 0; i < plumb_micro_count; i++) {
+        if (may_run(&plumb_micros[i]))
+            compare(&plumb_micros[i], how, a, b, m, n, k, tile, accumulate, want, what);
+    }
+    free(want);
+}
+
 static void one_product(size_t m, size_t n, size_t k)
 {
     const enum mood mood = (enum mood)draw_below(MOODS);
@@ -95,17 +113,8 @@ static void one_product(size_t m, size_t n, size_t k)
                                    draw_below(4) == 0 ? PLUMB_FP16 : PLUMB_FP32};
     const plumb_operand a = any_operand(m, k, mood, &qa), b = any_operand(n, k, mood, &qb);
     const plumb_tile tile = draw_tile(m, n);
-    float *want = malloc(m * n * sizeof *want);
-    char what[DRAW_TEXT];
 
-    for (size_t i = 0; i < m * n; i++)
-        want[i] = oracle_element(&a, &b, i / n, i % n, how.promote128);
-    draw_describe(what, &a, &b, mood);
-    for (size_t i = 0; i < plumb_micro_count; i++) {
-        if (may_run(&plumb_micros[i]))
-            compare(&plumb_micros[i], &how, &a, &b, m, n, k, &tile, accumulate, want, what);
-    }
-    free(want);
+    compare_all(&how, &a, &b, m, n, k, &tile, accumulate, mood);
     draw_free(&qa);
     draw_free(&qb);
 }
@@ -122,6 +131,57 @@ static void random_products(void)
         one_product(m, n, depths[draw_below(sizeof depths / sizeof *depths)]);
     }
     check_done("random products against the oracle");
+}
+
+/* The least or the largest codes of a narrow format, with the MX scale 2^exponent. */
+static plumb_operand extreme_operand(bool large, int exponent, size_t outer, size_t depth,
+                                     plumb_quantized *q)
+{
+    const plumb_format_info *info = plumb_format_get(q->format);
+    const plumb_operand operand =
+        draw_operand(q->format, true, PLUMB_GRAIN_MX32, outer, depth, PLAIN, q);
+    unsigned char *codes = q->codes;
+
+    for (size_t i = 0; i < plumb_quantized_scale_count(q); i++)
+        q->d[i] = ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
+    for (size_t i = 0; i < (q->rows - 1) * q->ld + q->cols; i++)
+        codes[i] =
+            (unsigned char)(large ? info->largest_code - draw_below(2)
+                                  : draw_below(4) | draw_below(2) << (info->bits - 1));
+    return operand;
+}
+
+/* MX scales about which the least or the largest operand, product or sum is just inside the normal
+ * range of fp32, or just outside.
+ */
+static void scales_at_limits(void)
+{
+    static const plumb_format formats[] = {PLUMB_E4M3, PLUMB_E5M2, PLUMB_E2M1,
+                                           PLUMB_E4M3FNUZ};
+    enum { FORMATS = sizeof formats / sizeof *formats };
+    const plumb_accumulator how = {PLUMB_SUM_FP32, false, PLUMB_FP32};
+
+    for (int i = 0; i < 400; i++) {
+        plumb_quantized qa = {.format = formats[draw_below(FORMATS)]};
+        plumb_quantized qb = {.format = formats[draw_below(FORMATS)]};
+        const plumb_format_info *x = plumb_format_get(qa.format),
+                                *y = plumb_format_get(qb.format);
+        const bool large = draw_below(2) == 0, one_side = draw_below(2) == 0;
+        const int limit = large ? 127 - x->emax : -126 - x->emin + x->fraction_bits;
+        const int rest = large ? -y->emax : y->fraction_bits - y->emin;
+        const int near = (int)draw_below(12) - (large ? 9 : 5);
+        const int by_a = one_side ? limit + near : (int)draw_below(255) - 127;
+        const int by_b =
+            one_side ? rest + (int)draw_below(9) - 4 : limit + rest + near - by_a;
+        const plumb_operand a = extreme_operand(large, by_a, 5, 70, &qa);
+        const plumb_operand b = extreme_operand(large, by_b, 33, 70, &qb);
+        const plumb_tile all = {0};
+
+        compare_all(&how, &a, &b, 5, 33, 70, &all, false, EDGE);
+        draw_free(&qa);
+        draw_free(&qb);
+    }
+    check_done("MX scales at the limits of fp32");
 }
 
 /* Sizes past every blocking limit: fast kernels against the reference kernel everywhere,
@@ -373,6 +433,7 @@ int main(void)
     worked_cases();
     exact_sums();
     random_products();
+    scales_at_limits();
     for (int grain = 0; grain <= PLUMB_GRAIN_NVFP4; grain++)
         large_product((plumb_grain)grain, PLUMB_BF16, 205, 397, 289);
     /* Two whole panels of one whole sliver: what is packed past it lies among the sums. */
