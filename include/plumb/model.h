@@ -6,9 +6,10 @@
  *       x = x + mlp.down(swiglu(mlp.up(rmsnorm(x))))
  *   logits = head(rmsnorm(x));  loss = mean cross-entropy of the next byte
  *
- * Every linear runs its three products on operands that are quantised as the caller says,
- * site by site; everything else is fp32.  The bits depend on the weights, the tokens and
- * the specs, never on the number of threads or the instruction set.
+ * Linears and attention run their products on operands that are quantised as the caller says, site
+ * by site; sums of norms, softmax and loss are rounded as it says; everything else is fp32.  The
+ * bits depend on the weights, the tokens, the specs and the draw, never on the number of threads
+ * or the instruction set.
  *
  * A plumb_model is a workspace: it owns activations and quantised operands, all in one block
  * taken at creation, and neither weights nor gradients.  One thread at a time per model (which
@@ -71,10 +72,19 @@ void plumb_parameter_get(const plumb_shape *shape, size_t index,
 /* N(0, 0.02) from stream "init/NAME"; attn.out and mlp.down divided by sqrt(2 layers); norms 1. */
 void plumb_weights_init(const plumb_shape *shape, uint64_t seed, float *weights);
 
-/* --- operand sites -------------------------------------------------------------- */
+/* --- sites ------------------------------------------------------------------------ */
 
-/* The operands of a linear's three products.  Site number = linear * PLUMB_ROLES + role, with
- * linears in order of the layers (attn.qkv, attn.out, mlp.up, mlp.down) and the head last.
+/* Where a model rounds.  In order of their numbers:
+ *
+ *   operands of the linears    number = linear * PLUMB_ROLES + role, linears in order of the layers
+ *                              (attn.qkv, attn.out, mlp.up, mlp.down), the head last
+ *   operands of attention      PLUMB_ATTENTION_ROLES for each layer
+ *   softmax of attention       numerator and sum of each layer
+ *   norms                      the sum of squares of attn.norm and mlp.norm of each layer, and of
+ *                              final.norm
+ *   loss                       the sum over the tokens
+ *
+ * Operands come in pairs: sites 2 i and 2 i + 1 are those of one product.
  */
 enum {
     PLUMB_FPROP_X = 0,
@@ -86,22 +96,70 @@ enum {
     PLUMB_ROLES
 };
 
-size_t plumb_site_count(const plumb_shape *shape); /* PLUMB_ROLES for each linear */
+/* s = q k^T; o = p v; dp = do v^T; dv = p^T do; dq = ds k; dk = ds^T q */
+enum {
+    PLUMB_QK_Q = 0,
+    PLUMB_QK_K,
+    PLUMB_PV_P,
+    PLUMB_PV_V,
+    PLUMB_DP_DO,
+    PLUMB_DP_V,
+    PLUMB_DV_P,
+    PLUMB_DV_DO,
+    PLUMB_DQ_DS,
+    PLUMB_DQ_K,
+    PLUMB_DK_DS,
+    PLUMB_DK_Q,
+    PLUMB_ATTENTION_ROLES
+};
+
+typedef enum plumb_site_kind {
+    PLUMB_SITE_LINEAR = 0, /* an operand: any spec */
+    PLUMB_SITE_ATTENTION,  /* the same */
+    PLUMB_SITE_ELEMENTS, /* values that are rounded one by one: no scale, or a static one */
+    PLUMB_SITE_SUM,      /* terms and partial sums, by index: as ELEMENTS */
+} plumb_site_kind;
+
+size_t plumb_site_count(const plumb_shape *shape);
+size_t plumb_linear_site_count(const plumb_shape *shape); /* PLUMB_ROLES for each linear */
 
 typedef struct plumb_site {
-    char name[PLUMB_SITE_NAME]; /* "layer.3/mlp.down/dgrad/dy" */
-    int layer;                  /* -1: the head */
-    size_t linear, role, parameter;
-    const char *gemm, *operand; /* "dgrad", "dy" */
+    /* "layer.3/mlp.down/dgrad/dy", "layer.3/attn/qk/q", "layer.3/attn/softmax/numerator",
+     * "layer.3/mlp.norm/norm/squares", "head/loss/sum"
+     */
+    char name[PLUMB_SITE_NAME];
+    plumb_site_kind kind;
+    plumb_class class_;
+    int layer; /* -1: none */
+    size_t linear,
+        role;         /* of an operand of a linear; role: of an operand of attention, too */
+    size_t parameter; /* of a linear or norm; SIZE_MAX where there is none */
+    const char *gemm; /* "dgrad", "qk"; NULL where nothing is multiplied */
+    const char *operand; /* "dy", "numerator", "squares" */
 } plumb_site;
 
 void plumb_site_get(const plumb_shape *shape, size_t index, plumb_site *site);
 
-/* The site whose codes this one reads: dgrad/w shares with fprop/w, wgrad/x with fprop/x, wgrad/dy
- * with dgrad/dy, when both have the same spec and no block of it is tied to one contraction axis.
- * Otherwise the site itself.
+/* The site whose codes this one reads.  Of linears: dgrad/w shares with fprop/w, wgrad/x with
+ * fprop/x, wgrad/dy with dgrad/dy; of attention each operand of the backward pass with the same
+ * tensor in an earlier product (dk/q with qk/q, dq/k with qk/k, dp/v with pv/v, dv/p with pv/p,
+ * dv/do with dp/do, dk/ds with dq/ds); when both have the same spec and no block of it is tied to
+ * one contraction axis.  Otherwise the site itself.
  */
-size_t plumb_site_owner(const plumb_spec *specs, size_t site);
+size_t plumb_site_owner(const plumb_shape *shape, const plumb_spec *specs, size_t site);
+
+/* PLUMB_UNSUPPORTED with a sentence when a model cannot run the site in this spec. */
+plumb_status plumb_site_takes(const plumb_site *site, const plumb_spec *spec,
+                              plumb_error *why);
+
+/* Where the sum over p dp, which softmax's backward takes off each row of dp, comes from. */
+typedef enum plumb_delta {
+    PLUMB_DELTA_MATCHED =
+        0,              /* p and dp of this very backward pass: rows of ds sum up to 0 */
+    PLUMB_DELTA_OUTPUT, /* do . o, the output that was kept (FlashAttention) */
+    PLUMB_DELTA_EXACT,  /* fp64, from q, k, v and do before they were quantised */
+    PLUMB_DELTA_COUNT
+} plumb_delta;
 
 /* --- what it costs ---------------------------------------------------------------- */
 
@@ -137,9 +195,10 @@ typedef struct plumb_times {
 
 typedef struct plumb_model plumb_model;
 
-/* Called after each quantisation, from the calling thread, before anybody reads the result.  A
- * site that shares its codes gets a call of its own, with its own copy of the scales.  state is the
- * owner's, or NULL.
+/* Called after each quantisation of an operand, from the calling thread, before anybody reads the
+ * result.  A site that shares its codes gets a call of its own, with its own copy of the scales.
+ * state is the owner's, or NULL.  Operands of attention are one matrix (where one scale is that of
+ * the whole tensor), or one for each head of each sequence, with a call for each.
  */
 typedef void plumb_site_hook(void *context, size_t site, plumb_quantized *q,
                              plumb_scale_state *state);
@@ -148,12 +207,19 @@ typedef struct plumb_model_setup {
     plumb_shape shape;
     size_t sequences;        /* of one call */
     int threads;             /* 1 to PLUMB_MAX_THREADS */
-    const plumb_spec *specs; /* one per operand site */
+    const plumb_spec *specs; /* one per site */
 
-    /* One per operand site, used where the rule is DELAYED (at the owner); NULL when no site is
-     * delayed.  Kept by the caller.
+    /* One per site, used where the rule is DELAYED (at the owner); NULL when no site is delayed.
+     * Kept by the caller.
      */
     plumb_scale_state *states;
+
+    plumb_delta delta;
+
+    /* Operands of attention are objects of their own, counted and shown to the hook, even in
+     * layers where all of them are fp32.  Moves no bit.
+     */
+    bool show_attention;
 
     plumb_site_hook *hook; /* may be NULL */
     void *hook_context;
@@ -173,6 +239,12 @@ plumb_status plumb_model_need(const plumb_model_setup *setup, plumb_memory *memo
 plumb_status plumb_model_create(const plumb_model_setup *setup, plumb_model **model,
                                 plumb_error *why);
 void plumb_model_free(plumb_model **model);
+
+/* The random bits of stochastic roundings from the next call on: what a site rounds is drawn from
+ * stream plumb_random_stream_at(plumb_random_stream(name of the site), number), that of a head, row
+ * or token from an offspring of it.  0 and 0 until it is called.
+ */
+void plumb_model_draw(plumb_model *model, uint64_t seed, uint64_t number);
 
 typedef struct plumb_loss {
     double mean; /* over the tokens of the call, nats */
@@ -197,10 +269,13 @@ plumb_status plumb_model_backward(plumb_model *model, const float *weights,
 const float *plumb_model_logits(const plumb_model *model, size_t *n);
 const float *plumb_model_layer_output(const plumb_model *model, size_t layer, size_t *n);
 /* ... but the codes of an activation gradient: their memory is used again by the next linear. */
+/* Operands of linears only. */
 const plumb_quantized *plumb_model_quantized(const plumb_model *model, size_t site);
 
 /* Statistics of a site since it was last quantised; total is 0 when it has not been since the
- * last call of this function for it.  Needs setup.count.
+ * last call of this function for it, as where nothing is rounded: sums and numerators in fp32, and
+ * operands of attention in a layer where all of them are fp32 (but see show_attention).  p and ds
+ * count the zeros above the diagonal.  Needs setup.count.
  */
 void plumb_model_sample(plumb_model *model, size_t site, plumb_sample *sample);
 

@@ -10,10 +10,15 @@
  * otherwise):
  *   layer.N/MODULE/fprop/x  fprop/w  dgrad/dy  dgrad/w  wgrad/dy  wgrad/x      forward, backward
  *   head/fprop/x ... head/wgrad/x
+ *   layer.N/attn/qk/q  qk/k  pv/p  pv/v                                        forward
+ *   layer.N/attn/dp/do dp/v  dv/p  dv/do  dq/ds  dq/k  dk/ds  dk/q             backward
+ *   layer.N/attn/softmax/numerator  softmax/sum                                softmax
+ *   layer.N/attn.norm/norm/squares  layer.N/mlp.norm/...  final.norm/...       norm
+ *   head/loss/sum                                                              loss
  *   layer.N/MODULE/optimizer/m  optimizer/v   (and embedding, head, *.norm)    optimizer
  *   layer.N/MODULE/collective/grad            (and embedding, head, *.norm)    collective
- * Embedding, norms, rotary embedding, softmax, attention products, residual, loss, master
- * weights and gradients are fp32 and not sites in this version.
+ * Everything else is fp32: embedding, rotary embedding, residuals, gradients.  docs/run-files.md
+ * says what each site rounds.
  */
 #ifndef PLUMB_TRAIN_H
 #define PLUMB_TRAIN_H

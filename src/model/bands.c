@@ -1,7 +1,8 @@
 /* plumb_quantize by several threads: bands of rows, each quantised on its own, give the bits of the
  * whole, because no block lies in two bands.
  *
- * One scale for the tensor needs its amax first.  What cannot be cut is done by one thread.
+ * One scale for the tensor needs its amax first.  What cannot be cut is done by one thread; so is what
+ * is rounded stochastically, as the bits of an element go by its place in the whole.
  */
 #include "model/model.h"
 
@@ -51,7 +52,8 @@ static bool is_whole(const bands *b)
 
 static bool can_cut(const bands *b)
 {
-    if (b->parts == 1 || b->rows <= HEIGHT || b->spec->grain == PLUMB_GRAIN_NVFP4)
+    if (b->parts == 1 || b->rows <= HEIGHT || b->spec->grain == PLUMB_GRAIN_NVFP4 ||
+        b->spec->rounding == PLUMB_ROUND_STOCHASTIC)
         return false;
     return is_whole(b) ? !b->spec->divide : HEIGHT % b->blocks.height == 0;
 }
@@ -96,10 +98,26 @@ static plumb_status quantise_bands(const bands *b, plumb_scale_state *state,
     return PLUMB_OK;
 }
 
+/* All at once. */
+static plumb_status quantise_whole(const plumb_spec *spec, const bands *b,
+                                   const plumb_draw *draw, plumb_scale_state *state,
+                                   plumb_quantized *q, plumb_counts *counts,
+                                   plumb_error *why)
+{
+    const plumb_source source = {
+        .format = PLUMB_FP32, .x = b->x, .rows = b->rows, .cols = b->cols, .ld = b->cols};
+    const plumb_copies copies = {.along_columns = b->along_rows ? NULL : q,
+                                 .along_rows = b->along_rows ? q : NULL,
+                                 .column_counts = counts,
+                                 .row_counts = counts};
+
+    return plumb_quantize_copies(spec, &source, draw, state, true, &copies, why);
+}
+
 plumb_status bands_quantise(const plumb_model *m, const plumb_spec *spec, const float *x,
                             size_t rows, size_t cols, bool along_rows,
-                            plumb_scale_state *state, plumb_quantized *q,
-                            plumb_counts *counts, plumb_error *why)
+                            const plumb_draw *draw, plumb_scale_state *state,
+                            plumb_quantized *q, plumb_counts *counts, plumb_error *why)
 {
     plumb_spec usual = plumb_spec_normal(spec);
     plumb_counts seen = {0};
@@ -113,7 +131,7 @@ plumb_status bands_quantise(const plumb_model *m, const plumb_spec *spec, const 
                      .code_bytes = (size_t)plumb_format_get(spec->format)->bytes};
 
     if (!can_cut(&b))
-        return plumb_quantize(spec, x, rows, cols, along_rows, state, true, q, counts, why);
+        return quantise_whole(spec, &b, draw, state, q, counts, why);
     if (is_whole(&b) && usual.rule == PLUMB_SCALE_CURRENT) {
         const float s = plumb_scale_from_amax(&usual, amax_of(&b), 1);
 

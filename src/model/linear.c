@@ -39,12 +39,15 @@ static void share(linear *l, size_t from, size_t to)
     memcpy(l->d[to], q->d, plumb_quantized_scale_count(q) * sizeof *q->d);
 }
 
-static void tell(plumb_model *m, linear *l, size_t role, size_t owner)
+/* The hook, then what is left of the operand. */
+static void tell(plumb_model *m, linear *l, size_t role, size_t owner,
+                 const plumb_counts *counts)
 {
-    if (m->hook == NULL)
-        return;
-    m->hook(m->hook_context, l->site + role, &l->q[role],
-            m->specs[owner].rule == PLUMB_SCALE_DELAYED ? &m->states[owner] : NULL);
+    if (m->hook != NULL)
+        m->hook(m->hook_context, l->site + role, &l->q[role],
+                m->specs[owner].rule == PLUMB_SCALE_DELAYED ? &m->states[owner] : NULL);
+    if (m->samples != NULL)
+        sample_matrix(m, l->site + role, &l->q[role], counts, true);
 }
 
 /* Quantises one tensor for `role`, and for the role that shares its codes; nothing where the
@@ -55,31 +58,27 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
 {
     const size_t site = l->site + role, next = follower(m, l, role);
     const plumb_spec *spec = &m->specs[site];
-    plumb_counts *counts = m->counts == NULL ? NULL : &m->counts[site];
+    const plumb_draw draw = model_draw(m, site);
+    plumb_counts counts = {0};
 
     if (m->owner[site] != site)
         return PLUMB_OK;
-    if (counts != NULL)
-        *counts = (plumb_counts){0};
     l->q[role].d = l->d[role];
     const double begin = clock_now(m);
     const plumb_status status =
-        bands_quantise(m, spec, x, rows, cols, linear_along_rows[role],
+        bands_quantise(m, spec, x, rows, cols, linear_along_rows[role], &draw,
                        spec->rule == PLUMB_SCALE_DELAYED ? &m->states[site] : NULL,
-                       &l->q[role], counts, why);
+                       &l->q[role], m->samples == NULL ? NULL : &counts, why);
     m->part->cast += clock_now(m) - begin;
     if (status != PLUMB_OK)
         return status;
-    m->seen[site] = true;
     const bool shared = next < PLUMB_ROLES;
 
-    if (shared) {
-        share(l, role, next);
-        m->seen[l->site + next] = true;
-    }
-    tell(m, l, role, site);
     if (shared)
-        tell(m, l, next, site);
+        share(l, role, next);
+    tell(m, l, role, site, &counts);
+    if (shared)
+        tell(m, l, next, site, &counts);
     return PLUMB_OK;
 }
 

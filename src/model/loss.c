@@ -2,9 +2,10 @@
  *
  *   loss = log(sum e^(l - max)) - (l[target] - max)    d_logits = (softmax - onehot) / N
  *
- * The mean is an fp64 sum in token order (plumb_sum_ordered).
+ * The mean is an fp64 sum in token order (plumb_sum_ordered), unless its site says otherwise: then it
+ * is what few bits make of it, though no gradient depends on it.
  */
-#include "model/model.h"
+#include "model/attention.h"
 
 #include <math.h>
 #include <omp.h>
@@ -32,11 +33,25 @@ static float row_loss(const float *logits, uint8_t target, float tokens, float *
     return log_sum - at_target;
 }
 
+static double total(plumb_model *m)
+{
+    const plumb_summation in_token_order = {.wide = true};
+    const size_t site = site_loss(&m->shape);
+    plumb_counts counts = {0};
+    double sum = 0;
+
+    if (m->specs[site].format == PLUMB_FP32) {
+        plumb_sum_ordered(&in_token_order, m->losses, m->tokens, &sum, NULL, NULL, NULL);
+        return sum;
+    }
+    sum = (double)cast_sum(m, site, 0, m->losses, m->tokens, &counts);
+    sample_cast(m, site, &counts);
+    return sum;
+}
+
 void cross_entropy(plumb_model *m, const uint8_t *tokens, plumb_loss *loss)
 {
     const size_t context = m->shape.context, n = m->tokens;
-    const plumb_summation in_token_order = {.wide = true};
-    double sum = 0;
     float worst = m->losses[0];
 
 #pragma omp parallel for schedule(static) num_threads(m->threads)
@@ -50,7 +65,6 @@ void cross_entropy(plumb_model *m, const uint8_t *tokens, plumb_loss *loss)
         if (isnan(worst))
             worst = NAN;
     }
-    plumb_sum_ordered(&in_token_order, m->losses, n, &sum, NULL, NULL, NULL);
-    loss->mean = sum / (double)n;
+    loss->mean = total(m) / (double)n;
     loss->worst = worst;
 }

@@ -3,10 +3,28 @@
  * The promise of the header (bits do not depend on threads) is kept by the layers: each output is
  * computed by one thread, and every sum has a fixed order.
  */
-#include "model/model.h"
+#include "model/attention.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "plumb/random.h"
+
+static plumb_status check_specs(const plumb_model_setup *setup, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    for (size_t i = 0; i < plumb_site_count(&setup->shape) && status == PLUMB_OK; i++) {
+        plumb_site site;
+
+        plumb_site_get(&setup->shape, i, &site);
+        status = plumb_site_takes(&site, &setup->specs[i], why);
+        if (setup->specs[i].rule == PLUMB_SCALE_DELAYED && setup->states == NULL)
+            status = plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                                "site %s is delayed, but there are no states", site.name);
+    }
+    return status;
+}
 
 static plumb_status check_setup(const plumb_model_setup *setup, plumb_error *why)
 {
@@ -20,12 +38,10 @@ static plumb_status check_setup(const plumb_model_setup *setup, plumb_error *why
     if (setup->threads < 1 || setup->threads > PLUMB_MAX_THREADS)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT, "%d threads; allowed: 1 to %d",
                           setup->threads, PLUMB_MAX_THREADS);
-    for (size_t i = 0; i < plumb_site_count(&setup->shape); i++) {
-        if (setup->specs[i].rule == PLUMB_SCALE_DELAYED && setup->states == NULL)
-            return plumb_fail(why, PLUMB_BAD_ARGUMENT,
-                              "site %zu is delayed, but there are no states", i);
-    }
-    return PLUMB_OK;
+    if ((unsigned)setup->delta >= PLUMB_DELTA_COUNT)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT, "delta %d does not exist",
+                          (int)setup->delta);
+    return check_specs(setup, why);
 }
 
 /* Everything but the arena. */
@@ -51,16 +67,25 @@ static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
     m->layers = calloc(m->shape.layers, sizeof *m->layers);
     m->specs = calloc(m->site_count, sizeof *m->specs);
     m->owner = calloc(m->site_count, sizeof *m->owner);
+    m->streams = calloc(m->site_count, sizeof *m->streams);
     m->count = setup->count;
+    m->delta = setup->delta;
+    m->show_attention = setup->show_attention;
+    m->forward_only = setup->forward_only;
     m->roles = setup->forward_only ? PLUMB_DGRAD_DY : PLUMB_ROLES;
     m->timed = setup->times != NULL;
     m->times = m->timed ? setup->times : &m->unasked;
     m->part = &m->times->layers;
-    if (m->layers == NULL || m->specs == NULL || m->owner == NULL)
+    if (m->layers == NULL || m->specs == NULL || m->owner == NULL || m->streams == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu sites", m->site_count);
     memcpy(m->specs, setup->specs, m->site_count * sizeof *m->specs);
-    for (size_t i = 0; i < m->site_count; i++)
-        m->owner[i] = plumb_site_owner(m->specs, i);
+    for (size_t i = 0; i < m->site_count; i++) {
+        plumb_site site;
+
+        plumb_site_get(&m->shape, i, &site);
+        m->streams[i] = plumb_random_stream(site.name);
+        m->owner[i] = plumb_site_owner(&m->shape, m->specs, i);
+    }
     return model_plan(m, why);
 }
 
@@ -91,6 +116,7 @@ void plumb_model_free(plumb_model **model)
     free(m->layers);
     free(m->specs);
     free(m->owner);
+    free(m->streams);
     free(m);
     *model = NULL;
 }
@@ -108,6 +134,12 @@ plumb_status plumb_model_need(const plumb_model_setup *setup, plumb_memory *memo
         memory->bytes[use] += m->arena.asked[use];
     plumb_model_free(&m);
     return status;
+}
+
+void plumb_model_draw(plumb_model *m, uint64_t seed, uint64_t number)
+{
+    m->seed = seed;
+    m->draw = number;
 }
 
 /* --- running ------------------------------------------------------------------------ */
@@ -145,12 +177,13 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
 {
     plumb_status status;
 
-    rmsnorm_forward(m, l->x, weights + l->norm1, l->r1, l->n1, l->x2);
+    rmsnorm_forward(m, l->norm_site, l->x, weights + l->norm1, l->r1, l->n1, l->x2);
     status = linear_forward(m, &l->qkv, l->n1, l->q_k_v, false, why);
     if (status != PLUMB_OK)
         return status;
     rope_rotate(m, l->q_k_v, false);
-    status = attention_forward(m, l, why);
+    status = l->cast_attention ? attention_cast_forward(m, l, why)
+                               : attention_forward(m, l, why);
     if (status != PLUMB_OK)
         return status;
     return linear_forward(m, &l->out, l->o, l->x2, true, why);
@@ -160,7 +193,7 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
 static plumb_status mlp_block(plumb_model *m, layer *l, const float *weights, float *y,
                               plumb_error *why)
 {
-    rmsnorm_forward(m, l->x2, weights + l->norm2, l->r2, l->n2, y);
+    rmsnorm_forward(m, l->norm_site + 1, l->x2, weights + l->norm2, l->r2, l->n2, y);
     const plumb_status status = linear_forward(m, &l->up, l->n2, l->gate_up, false, why);
 
     if (status != PLUMB_OK)
@@ -192,7 +225,8 @@ plumb_status plumb_model_forward(plumb_model *m, const float *weights,
     if (status != PLUMB_OK)
         return status;
     begin = clock_begin(m, &m->times->ends);
-    rmsnorm_forward(m, m->x, weights + m->final_norm, m->rf, m->nf, NULL);
+    rmsnorm_forward(m, site_norm(&m->shape, NORMS_OF_LAYER * m->shape.layers), m->x,
+                    weights + m->final_norm, m->rf, m->nf, NULL);
     status = linear_forward(m, &m->head, m->nf, m->logits, false, why);
     if (status == PLUMB_OK)
         cross_entropy(m, tokens, loss);
@@ -221,7 +255,8 @@ static plumb_status attention_block_backward(plumb_model *m, layer *l, const flo
     plumb_status status = linear_backward(m, &l->out, l->o, m->dx, m->d_o, gradient, why);
 
     if (status == PLUMB_OK)
-        status = attention_backward(m, l, m->d_o, m->d_qkv, why);
+        status = l->cast_attention ? attention_cast_backward(m, l, m->d_o, m->d_qkv, why)
+                                   : attention_backward(m, l, m->d_o, m->d_qkv, why);
     if (status != PLUMB_OK)
         return status;
     rope_rotate(m, m->d_qkv, true);
@@ -288,8 +323,8 @@ const plumb_quantized *plumb_model_quantized(const plumb_model *m, size_t site)
 void plumb_model_sample(plumb_model *m, size_t site, plumb_sample *sample)
 {
     *sample = (plumb_sample){0};
-    if (!m->seen[site] || m->counts == NULL)
+    if (!m->seen[site] || m->samples == NULL)
         return;
     m->seen[site] = false;
-    plumb_sample_fill(sample, plumb_model_quantized(m, site), &m->counts[m->owner[site]]);
+    *sample = m->samples[site];
 }

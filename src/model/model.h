@@ -21,10 +21,24 @@ typedef struct linear {
     float *d[PLUMB_ROLES]; /* memory of q[].d, which is NULL where there are no scales */
 } linear;
 
+/* An operand of attention in few bits: one matrix for all heads, or one for each. */
+typedef struct stack {
+    plumb_quantized *q;
+    size_t count; /* of them */
+    bool whole;
+    size_t rows, cols;         /* of each */
+    size_t code_bytes, scales; /* of each */
+    void *codes;               /* of all */
+    float *d;
+} stack;
+
 /* What a layer keeps, or only passes on (plan_activations). */
 typedef struct layer {
     size_t norm1, norm2; /* offsets of the norms' weights */
     linear qkv, out, up, down;
+    size_t attention_site, softmax_site, norm_site; /* the first of each */
+    bool cast_attention;                            /* its operands are objects: */
+    stack attention[PLUMB_ATTENTION_ROLES];
     float *x;       /* [N, D] input; the output is the next layer's x */
     float *r1, *n1; /* [N], [N, D] 1/rms and normalised input of attention */
     float *q_k_v;   /* [N, 3D] after rotation */
@@ -48,16 +62,25 @@ struct plumb_model {
     plumb_scale_state *states;
     plumb_site_hook *hook;
     void *hook_context;
-    plumb_counts *counts; /* NULL: not kept */
-    bool *seen;           /* quantised since the last plumb_model_sample */
+    plumb_sample *samples; /* of each site as it was quantised; NULL: not kept */
+    bool *seen;            /* quantised since the last plumb_model_sample */
     bool count;
+    bool forward_only;
     size_t roles; /* PLUMB_ROLES, or those of fprop alone */
+    plumb_delta delta;
+    bool show_attention;
+    uint64_t seed, draw; /* plumb_model_draw */
+    uint64_t *streams;   /* of each site */
 
     layer *layers;
     float *passing[LAYER_ARRAYS]; /* arrays that no layer keeps, used in turn */
     bool is_passing[LAYER_ARRAYS];
     void *codes[2]; /* of activation gradients, as dgrad and as wgrad read them */
     size_t code_bytes[2];
+    void *head_codes[PLUMB_ATTENTION_ROLES]; /* of operands that no layer keeps */
+    size_t head_bytes[PLUMB_ATTENTION_ROLES];
+    float *ds; /* [B, H, T, T], where attention is in few bits */
+    bool has_ds;
     linear head;
     size_t final_norm;
     float *x;        /* [N, D] output of the last layer */
@@ -90,11 +113,25 @@ double clock_now(const plumb_model *m);
 double clock_begin(plumb_model *m, plumb_seconds *part);
 void clock_end(plumb_model *m, double begin);
 
+/* casts.c: the bits that a site draws now */
+plumb_draw model_draw(const plumb_model *m, size_t site);
+/* x as its codes have it, and a sum by a site's spec; the bits are those of row `row`. */
+void cast_elements(const plumb_model *m, size_t site, size_t row, float *x, size_t n,
+                   plumb_counts *counts);
+float cast_sum(const plumb_model *m, size_t site, size_t row, const float *x, size_t n,
+               plumb_counts *counts);
+/* What is left of a site: a matrix (the first, or one more of the same operand), or what was
+ * rounded without one.  counts are those of the site.
+ */
+void sample_matrix(plumb_model *m, size_t site, const plumb_quantized *q,
+                   const plumb_counts *counts, bool first);
+void sample_cast(plumb_model *m, size_t site, const plumb_counts *counts);
+
 /* bands.c: plumb_quantize with update, by all threads of the model */
 plumb_status bands_quantise(const plumb_model *m, const plumb_spec *spec, const float *x,
                             size_t rows, size_t cols, bool along_rows,
-                            plumb_scale_state *state, plumb_quantized *q,
-                            plumb_counts *counts, plumb_error *why);
+                            const plumb_draw *draw, plumb_scale_state *state,
+                            plumb_quantized *q, plumb_counts *counts, plumb_error *why);
 
 /* linear.c: the axis that each role's product contracts, and the products */
 extern const bool linear_along_rows[PLUMB_ROLES];
@@ -108,10 +145,10 @@ plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const fl
                              float *dx, float *gradient, plumb_error *why);
 size_t linear_workspace(const linear *l, size_t tokens);
 
-/* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D.  copy, unless NULL,
- * becomes x: the residual stream, while it is at hand.
+/* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D; the sum of squares as its
+ * site has it.  copy, unless NULL, becomes x: the residual stream, while it is at hand.
  */
-void rmsnorm_forward(const plumb_model *m, const float *x, const float *g, float *r,
+void rmsnorm_forward(plumb_model *m, size_t site, const float *x, const float *g, float *r,
                      float *y, float *copy);
 /* dx += (or =, with add false) and dg = */
 void rmsnorm_backward(const plumb_model *m, const float *x, const float *g, const float *r,

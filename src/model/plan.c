@@ -1,7 +1,7 @@
 /* The memory of a model: every array that it has, asked of the arena in the same order in both passes
  * (sizes first, then places).  Nothing is allocated later.
  */
-#include "model/model.h"
+#include "model/attention.h"
 
 #include <string.h>
 
@@ -77,11 +77,6 @@ static plumb_status plan_linear(plumb_model *m, linear *l, size_t index, plumb_e
     return PLUMB_OK;
 }
 
-static bool forward_only(const plumb_model *m)
-{
-    return m->roles < PLUMB_ROLES;
-}
-
 /* An array [N, cols] of a layer: its own where it is kept for the backward pass, else one that all
  * layers use in turn.
  */
@@ -98,13 +93,13 @@ static float *activation(plumb_model *m, size_t slot, bool kept, size_t cols)
 /* The input of a linear is read again only if its weight gradient has codes of its own. */
 static bool input_is_kept(const plumb_model *m, const linear *l)
 {
-    return !forward_only(m) && m->owner[l->site + PLUMB_WGRAD_X] != l->site + PLUMB_FPROP_X;
+    return !m->forward_only && m->owner[l->site + PLUMB_WGRAD_X] != l->site + PLUMB_FPROP_X;
 }
 
 static void plan_activations(plumb_model *m, layer *l)
 {
     const plumb_shape *s = &m->shape;
-    const bool kept = !forward_only(m);
+    const bool kept = !m->forward_only;
 
     m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
     l->x = activation(m, 0, kept, s->width);
@@ -112,7 +107,9 @@ static void plan_activations(plumb_model *m, layer *l)
     l->n1 = activation(m, 2, input_is_kept(m, &l->qkv), s->width);
     l->q_k_v = activation(m, 3, kept, 3 * s->width);
     l->p = activation(m, 4, kept, s->heads * s->context);
-    l->o = activation(m, 5, input_is_kept(m, &l->out), s->width);
+    l->o = activation(m, 5,
+                      input_is_kept(m, &l->out) || (kept && m->delta == PLUMB_DELTA_OUTPUT),
+                      s->width);
     l->x2 = activation(m, 6, kept, s->width);
     l->r2 = activation(m, 7, kept, 1);
     l->n2 = activation(m, 8, input_is_kept(m, &l->up), s->width);
@@ -138,7 +135,7 @@ static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_err
             return status;
     }
     plan_activations(m, l);
-    return PLUMB_OK;
+    return attention_plan(m, index, l, why);
 }
 
 static size_t largest(size_t a, size_t b)
@@ -176,7 +173,7 @@ static void plan_shared(plumb_model *m)
     m->losses = floats(m, n, 1);
     m->cosine = floats(m, s->context, half);
     m->sine = floats(m, s->context, half);
-    if (!forward_only(m)) {
+    if (!m->forward_only) {
         m->dx = floats(m, n, s->width);
         m->dn = floats(m, n, s->width);
         m->d_o = floats(m, n, s->width);
@@ -192,7 +189,7 @@ static void plan_shared(plumb_model *m)
     m->arena.label = PLUMB_MEMORY_RECORDS;
     m->seen = plumb_arena_take(&m->arena, m->site_count, sizeof *m->seen);
     if (m->count)
-        m->counts = plumb_arena_take(&m->arena, m->site_count, sizeof *m->counts);
+        m->samples = plumb_arena_take(&m->arena, m->site_count, sizeof *m->samples);
 }
 
 plumb_status model_plan(plumb_model *m, plumb_error *why)
@@ -201,6 +198,8 @@ plumb_status model_plan(plumb_model *m, plumb_error *why)
 
     memset(m->is_passing, 0, sizeof m->is_passing);
     memset(m->code_bytes, 0, sizeof m->code_bytes);
+    memset(m->head_bytes, 0, sizeof m->head_bytes);
+    m->has_ds = false;
     for (size_t i = 0; i < m->shape.layers; i++) {
         status = plan_layer(m, i, &m->layers[i], why);
         if (status != PLUMB_OK)

@@ -1,13 +1,11 @@
-/* Names and sizes: which parameters a model has, where they lie, and which operand sites its
- * linears have.  Everything here is a pure function of the shape.
+/* Names and sizes: which parameters a model has and where they lie.  Everything here is a pure
+ * function of the shape.
  */
 #include "plumb/model.h"
 
 #include <math.h>
 
 #include "plumb/random.h"
-#include "quant/grain.h"
-#include "quant/spec.h"
 
 static const struct {
     const char *name;
@@ -17,11 +15,6 @@ static const struct {
     [PLUMB_ATTN_OUT] = {"attn.out", true},    [PLUMB_MLP_NORM] = {"mlp.norm", false},
     [PLUMB_MLP_UP] = {"mlp.up", true},        [PLUMB_MLP_DOWN] = {"mlp.down", true},
 };
-
-/* The linears of a layer in order. */
-static const size_t linear_parts[] = {PLUMB_ATTN_QKV, PLUMB_ATTN_OUT, PLUMB_MLP_UP,
-                                      PLUMB_MLP_DOWN};
-enum { LAYER_LINEARS = 4 };
 
 plumb_status plumb_shape_check(const plumb_shape *s, plumb_error *why)
 {
@@ -145,55 +138,4 @@ void plumb_weights_init(const plumb_shape *s, uint64_t seed, float *weights)
                             into_residual ? 0.02f / depth : 0.02f, p.rows * p.cols,
                             weights + p.offset);
     }
-}
-
-size_t plumb_site_count(const plumb_shape *shape)
-{
-    return PLUMB_ROLES * (LAYER_LINEARS * shape->layers + 1); /* and the head */
-}
-
-void plumb_site_get(const plumb_shape *s, size_t index, plumb_site *site)
-{
-    static const char *const gemms[PLUMB_ROLES] = {"fprop", "fprop", "dgrad",
-                                                   "dgrad", "wgrad", "wgrad"};
-    static const char *const operands[PLUMB_ROLES] = {"x", "w", "dy", "w", "dy", "x"};
-    const size_t linear = index / PLUMB_ROLES, role = index % PLUMB_ROLES;
-    plumb_parameter p;
-
-    *site = (plumb_site){.layer = -1,
-                         .linear = linear,
-                         .role = role,
-                         .parameter = plumb_parameter_count(s) - 1,
-                         .gemm = gemms[role],
-                         .operand = operands[role]};
-    if (linear < LAYER_LINEARS * s->layers) {
-        const size_t layer = linear / LAYER_LINEARS;
-
-        site->layer = (int)layer;
-        site->parameter =
-            1 + PLUMB_LAYER_PARAMETERS * layer + linear_parts[linear % LAYER_LINEARS];
-    }
-    plumb_parameter_get(s, site->parameter, &p);
-    plumb_print(site->name, sizeof site->name, "%s/%s/%s", p.name, gemms[role],
-                operands[role]);
-}
-
-/* True when the codes and scales do not depend on the axis that the product contracts. */
-static bool orientation_free(const plumb_spec *spec)
-{
-    return !plumb_spec_is_scaled(spec) || !plumb_grain_turns(spec->grain);
-}
-
-size_t plumb_site_owner(const plumb_spec *specs, size_t site)
-{
-    static const size_t partner[PLUMB_ROLES] = {
-        PLUMB_FPROP_X, PLUMB_FPROP_W,  PLUMB_DGRAD_DY,
-        PLUMB_FPROP_W, PLUMB_DGRAD_DY, PLUMB_FPROP_X,
-    };
-    const size_t owner = site - site % PLUMB_ROLES + partner[site % PLUMB_ROLES];
-
-    if (owner == site || !orientation_free(&specs[site]) ||
-        !plumb_spec_equal(&specs[site], &specs[owner]))
-        return site;
-    return owner;
 }

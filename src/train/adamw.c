@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "plumb/reduce.h"
+#include "quant/grain.h"
 
 enum { PIECE = 512 };
 
@@ -72,15 +73,37 @@ static uint32_t apply(const trainer *t, const plumb_parameter *p, const adam *a)
     return most;
 }
 
+/* There is no axis that a product would contract: blocks of 1x128, mx32 and nvfp4 are consecutive
+ * elements of the flattened tensor, as in COAT (arXiv 2410.19313).
+ */
+void adamw_shape(const plumb_spec *spec, const plumb_parameter *p, size_t *rows,
+                 size_t *cols)
+{
+    const bool flat =
+        plumb_grain_length(spec->grain) != 0 && plumb_grain_turns(spec->grain);
+
+    *rows = flat ? 1 : p->rows;
+    *cols = flat ? p->rows * p->cols : p->cols;
+}
+
 plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
                          plumb_counts *counts, plumb_quantized *q, plumb_error *why)
 {
     const plumb_parameter *p = &t->parameters[parameter];
     float *x = (which == STATE_M ? t->m : t->v) + p->offset;
 
+    size_t rows, cols;
+
+    adamw_shape(spec, p, &rows, &cols);
+    const plumb_source source = {
+        .format = PLUMB_FP32, .x = x, .rows = rows, .cols = cols, .ld = cols};
+    const plumb_draw draw =
+        site_draw(t, parameter_site(&t->sites, parameter, which), t->step + 1);
+
     *q = (plumb_quantized){.codes = t->codes, .d = t->scales};
+    const plumb_copies copies = {.along_columns = q, .column_counts = counts};
     const plumb_status status =
-        plumb_quantize(spec, x, p->rows, p->cols, false, NULL, true, q, counts, why);
+        plumb_quantize_copies(spec, &source, &draw, NULL, true, &copies, why);
 
     return status == PLUMB_OK ? plumb_dequantize(q, x, why) : status;
 }

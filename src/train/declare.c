@@ -63,21 +63,28 @@ static void add_use(plumb_declared_site *d, const plumb_spec *own, const char *t
         d->use_count++;
 }
 
-/* The formats that every site takes by name alone. */
-static const plumb_format offered[] = {PLUMB_FP32, PLUMB_BF16, PLUMB_E4M3, PLUMB_E5M2};
-enum { OFFERED = sizeof offered / sizeof offered[0] };
+/* What every site takes, those first that are rounded as they are computed. */
+enum { OFFERED = 4 };
+static const char *const offered[2][OFFERED] = {{"fp32", "bf16", "e4m3:none", "e5m2:none"},
+                                                {"fp32", "bf16", "e4m3", "e5m2"}};
 
-static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
+static bool is_matrix(const site *s)
 {
+    return s->kind == PLUMB_SITE_LINEAR || s->kind == PLUMB_SITE_ATTENTION;
+}
+
+static void declare_uses(plumb_declared_site *d, const site *s)
+{
+    const plumb_spec *own = &s->own;
     const char *format = plumb_format_get(own->format)->name;
     char text[PLUMB_SPEC_TEXT];
 
     for (int i = 0; i < OFFERED; i++) {
-        d->uses[d->use_count] = copy(plumb_format_get(offered[i])->name);
+        d->uses[d->use_count] = copy(offered[is_matrix(s)][i]);
         if (d->uses[d->use_count] != NULL)
             d->use_count++;
     }
-    if (!plumb_spec_is_scaled(own))
+    if (!plumb_spec_is_scaled(own) || !is_matrix(s))
         return;
     plumb_print(text, sizeof text, "%s:current", format);
     add_use(d, own, text);
@@ -88,7 +95,8 @@ static void declare_uses(plumb_declared_site *d, const plumb_spec *own)
 /* By the own specs: what shares codes when no policy parts them. */
 static const char *owner_name(const site_table *t, const plumb_spec *own, size_t index)
 {
-    const size_t owner = index < t->operands ? plumb_site_owner(own, index) : index;
+    const size_t owner =
+        index < t->operands ? plumb_site_owner(&t->shape, own, index) : index;
 
     return owner == index ? NULL : t->at[owner].name;
 }
@@ -112,7 +120,7 @@ static plumb_status declare_site(const site_table *t, const plumb_spec *own, siz
                                .uses = calloc(MOST_USES, sizeof *d->uses)};
     if (d->name == NULL || d->operand == NULL || d->own == NULL || d->uses == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory to declare a site");
-    declare_uses(d, &s->own);
+    declare_uses(d, s);
     return PLUMB_OK;
 }
 

@@ -104,7 +104,8 @@ static plumb_status build(const request *r, size_t number, const site_table *t, 
     if (f->hits == NULL || (f->frozen && f->saved == NULL))
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a fault");
     for (size_t i = 0; i < t->operands; i++) {
-        f->hits[i] = plumb_rule_matches(&r->sites.at[0], t->at[i].name);
+        f->hits[i] =
+            t->at[i].gemm != NULL && plumb_rule_matches(&r->sites.at[0], t->at[i].name);
         hits += f->hits[i];
     }
     if (hits == 0)
@@ -168,7 +169,7 @@ static void freeze(fault *f, int64_t done, const site_table *t, plumb_scale_stat
     if (!f->frozen || done < f->from - 1)
         return;
     for (size_t i = 0; i < t->operands; i++) {
-        const size_t owner = plumb_site_owner(t->specs, i);
+        const size_t owner = plumb_site_owner(&t->shape, t->specs, i);
 
         if (!f->hits[i])
             continue;

@@ -76,27 +76,20 @@ static plumb_status one_step(trainer *t, cost *c, plumb_error *why)
 
 /* --- the calibration ------------------------------------------------------------------ */
 
-/* Parameter and linear of the whole model that those of the small one stand for. */
-static size_t whole_parameter(const trainer *whole, size_t layer, size_t i)
+/* The site of the whole model, in this layer, that a site of the small one stands for. */
+static size_t whole_site(const trainer *whole, size_t layer, const site *s)
 {
-    if (i == 0)
-        return 0;
-    return i <= PLUMB_LAYER_PARAMETERS
-               ? PLUMB_LAYER_PARAMETERS * layer + i
-               : i + PLUMB_LAYER_PARAMETERS * (whole->shape.layers - 1);
-}
+    const char *place = strchr(s->name, '/');
+    char name[PLUMB_SITE_NAME];
+    size_t i = 0;
 
-static size_t whole_site(const trainer *whole, const trainer *small, size_t layer, size_t i)
-{
-    const size_t linears = small->sites.operands / PLUMB_ROLES - 1; /* of a layer */
-    const size_t linear = i / PLUMB_ROLES, state = i - small->sites.operands;
-
-    if (i >= small->sites.operands)
-        return parameter_site(&whole->sites,
-                              whole_parameter(whole, layer, state / PARAMETER_SITES),
-                              state % PARAMETER_SITES);
-    return linear < linears ? linears * PLUMB_ROLES * layer + i
-                            : linears * PLUMB_ROLES * (whole->shape.layers - 1) + i;
+    if (s->layer < 0)
+        plumb_print(name, sizeof name, "%s", s->name);
+    else
+        plumb_print(name, sizeof name, "layer.%zu%s", layer, place);
+    while (i + 1 < whole->sites.count && strcmp(whole->sites.at[i].name, name) != 0)
+        i++;
+    return i;
 }
 
 static size_t few_micro_batches(const trainer *whole)
@@ -123,7 +116,7 @@ static plumb_status small_create(const trainer *whole, size_t layer, size_t sequ
     status = sites_create(&t->shape, &t->settings, &t->sites, why);
     for (size_t i = 0; i < t->sites.count && status == PLUMB_OK; i++) {
         t->sites.at[i].effective =
-            whole->sites.at[whole_site(whole, t, layer, i)].effective;
+            whole->sites.at[whole_site(whole, layer, &t->sites.at[i])].effective;
         if (i < t->sites.operands)
             t->sites.specs[i] = t->sites.at[i].effective;
     }
@@ -247,14 +240,18 @@ static void add_parameters(const trainer *t, const cost *c, plumb_seconds *step)
     step->rest += linears * c->model.weights.rest + of_whole / of_one * c->trainer;
 }
 
+/* True when every site of layer a runs in what that of layer b does. */
 static bool same_layer(const trainer *t, size_t a, size_t b)
 {
-    const size_t each = (t->sites.operands - PLUMB_ROLES) / t->shape.layers;
     bool same = true;
 
-    for (size_t i = 0; i < each && same; i++)
-        same =
-            plumb_spec_equal(&t->sites.specs[a * each + i], &t->sites.specs[b * each + i]);
+    for (size_t i = 0; i < t->sites.operands && same; i++) {
+        const site *s = &t->sites.at[i];
+
+        if (s->layer == (int)a)
+            same = plumb_spec_equal(&s->effective,
+                                    &t->sites.at[whole_site(t, b, s)].effective);
+    }
     return same;
 }
 

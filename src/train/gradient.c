@@ -64,7 +64,10 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
     const uint8_t *tokens = t->ordered + call * t->micro_sequences * (t->shape.context + 1);
     float *gradient = t->micro_batches == 1 ? t->share[rank] : t->micro;
     plumb_loss loss;
-    plumb_status status = plumb_model_forward(t->model, t->weights, tokens, &loss, why);
+    plumb_status status;
+
+    plumb_model_draw(t->model, trainer_seed(t), trainer_draw(t, step, 1 + call));
+    status = plumb_model_forward(t->model, t->weights, tokens, &loss, why);
 
     if (status == PLUMB_OK)
         status = plumb_model_backward(t->model, t->weights, tokens, gradient, why);
@@ -87,13 +90,17 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
     return PLUMB_OK;
 }
 
-static plumb_status all_reduce(trainer *t, size_t parameter, plumb_error *why)
+static plumb_status all_reduce(trainer *t, int64_t step, size_t parameter, plumb_error *why)
 {
     const plumb_parameter *p = &t->parameters[parameter];
     const size_t n = p->rows * p->cols;
     const size_t index = parameter_site(&t->sites, parameter, STATE_GRAD);
     const plumb_spec *wire = &t->sites.at[index].effective;
-    const plumb_reduction how = {.order = PLUMB_ORDER_SEQUENTIAL, .wire = *wire};
+    const plumb_draw draw = site_draw(t, index, step);
+    const plumb_reduction how = {.order = PLUMB_ORDER_SEQUENTIAL,
+                                 .wire = *wire,
+                                 .seed = draw.seed,
+                                 .stream = draw.stream};
     const float *shares[MAX_RANKS];
     plumb_counts counts = {0};
     float scale = 1;
@@ -118,15 +125,17 @@ static plumb_status all_reduce(trainer *t, size_t parameter, plumb_error *why)
 
 plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why)
 {
-    plumb_status status = plumb_model_weights(t->model, t->weights, why);
+    plumb_status status;
 
+    plumb_model_draw(t->model, trainer_seed(t), trainer_draw(t, step, 0));
+    status = plumb_model_weights(t->model, t->weights, why);
     for (size_t rank = 0; rank < t->ranks; rank++) {
         for (size_t micro = 0; micro < t->micro_batches && status == PLUMB_OK; micro++)
             status = micro_batch(t, step, rank, micro, r, why);
         divide(t, t->share[rank], t->micro_batches);
     }
     for (size_t i = 0; i < t->parameter_count && status == PLUMB_OK; i++)
-        status = all_reduce(t, i, why);
+        status = all_reduce(t, step, i, why);
     if (status != PLUMB_OK)
         return status;
     divide(t, t->share[0], t->ranks);

@@ -46,6 +46,8 @@ static const plumb_setting table[] = {
     INT("data_seed", data_seed, 0, 9e15, "1", "order of the data"),
     {"recipe", PLUMB_SETTING_STRING, offsetof(settings, recipe), 0, 0, "bf16", NULL,
      "named precision recipe: bf16, te-delayed, te-current, deepseek-v3"},
+    {"attention.delta", PLUMB_SETTING_STRING, offsetof(settings, delta), 0, 0, "matched",
+     "matched output exact", "what softmax's gradient takes off: see docs/run-files.md"},
     {"rules", PLUMB_SETTING_TABLE, offsetof(settings, rules), 0, 0, NULL, NULL,
      "list of {sites, use} on top of the recipe; the last that matches wins"},
     {"faults", PLUMB_SETTING_TABLE, offsetof(settings, faults), 0, 0, NULL, NULL,

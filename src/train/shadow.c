@@ -18,8 +18,7 @@ static plumb_status with_setup(const trainer *t, shadow *s, plumb_memory *memory
 
     if (specs == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the shadow");
-    for (size_t i = 0; i < t->sites.operands; i++)
-        specs[i] = (plumb_spec){.format = PLUMB_BF16};
+    trainer_bf16_specs(t, specs);
     const plumb_model_setup setup = {.shape = t->shape,
                                      .sequences = t->micro_sequences,
                                      .threads = t->threads,

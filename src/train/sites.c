@@ -10,17 +10,18 @@
 
 /* --- names ---------------------------------------------------------------------------- */
 
-static void operand_site(const plumb_shape *shape, size_t index, site *s)
+static void model_site(const plumb_shape *shape, size_t index, site *s)
 {
-    plumb_site operand;
+    plumb_site m;
 
-    plumb_site_get(shape, index, &operand);
-    *s = (site){.class_ = operand.role < PLUMB_DGRAD_DY ? PLUMB_FORWARD : PLUMB_BACKWARD,
-                .layer = operand.layer,
-                .gemm = operand.gemm,
-                .operand = operand.operand,
-                .own = {.format = PLUMB_BF16}};
-    memcpy(s->name, operand.name, sizeof s->name);
+    plumb_site_get(shape, index, &m);
+    *s = (site){.class_ = m.class_,
+                .kind = m.kind,
+                .layer = m.layer,
+                .gemm = m.gemm,
+                .operand = m.operand,
+                .own = {.format = m.kind == PLUMB_SITE_LINEAR ? PLUMB_BF16 : PLUMB_FP32}};
+    memcpy(s->name, m.name, sizeof s->name);
 }
 
 static void parameter_sites(const plumb_parameter *p, site s[PARAMETER_SITES])
@@ -39,6 +40,15 @@ static void parameter_sites(const plumb_parameter *p, site s[PARAMETER_SITES])
 
 /* --- specs ------------------------------------------------------------------------------ */
 
+static plumb_status check_model_site(const site_table *t, size_t index,
+                                     const plumb_spec *spec, plumb_error *why)
+{
+    plumb_site s;
+
+    plumb_site_get(&t->shape, index, &s);
+    return plumb_site_takes(&s, spec, why);
+}
+
 /* What this trainer can do at a site. */
 static plumb_status check_spec(const site_table *t, size_t index, const plumb_spec *spec,
                                plumb_error *why)
@@ -47,13 +57,9 @@ static plumb_status check_spec(const site_table *t, size_t index, const plumb_sp
     char text[PLUMB_SPEC_TEXT];
 
     plumb_spec_print(spec, text);
-    if (spec->rounding == PLUMB_ROUND_STOCHASTIC)
-        return plumb_fail(
-            why, PLUMB_UNSUPPORTED,
-            "site %s cannot use %s: stochastic rounding needs a seed for each "
-            "site and step, which this trainer does not give",
-            s->name, text);
-    if (index < t->operands || !plumb_spec_is_scaled(spec))
+    if (index < t->operands)
+        return check_model_site(t, index, spec, why);
+    if (!plumb_spec_is_scaled(spec))
         return PLUMB_OK;
     if (spec->rule == PLUMB_SCALE_DELAYED)
         return plumb_fail(why, PLUMB_UNSUPPORTED,
@@ -152,6 +158,7 @@ plumb_status sites_create(const plumb_shape *shape, const settings *s, site_tabl
 {
     const size_t parameters = plumb_parameter_count(shape);
 
+    t->shape = *shape;
     t->operands = plumb_site_count(shape);
     t->count = t->operands + PARAMETER_SITES * parameters;
     t->at = calloc(t->count, sizeof *t->at);
@@ -160,7 +167,7 @@ plumb_status sites_create(const plumb_shape *shape, const settings *s, site_tabl
     if (t->at == NULL || t->names == NULL || t->specs == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu sites", t->count);
     for (size_t i = 0; i < t->operands; i++)
-        operand_site(shape, i, &t->at[i]);
+        model_site(shape, i, &t->at[i]);
     for (size_t i = 0; i < parameters; i++) {
         plumb_parameter p;
 

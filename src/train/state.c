@@ -12,7 +12,7 @@
 void state_update_scales(trainer *t)
 {
     for (size_t i = 0; i < t->sites.operands; i++) {
-        const size_t owner = plumb_site_owner(t->sites.specs, i);
+        const size_t owner = plumb_site_owner(&t->shape, t->sites.specs, i);
 
         if (t->sites.specs[i].rule != PLUMB_SCALE_DELAYED)
             continue;
@@ -26,12 +26,17 @@ void state_update_scales(trainer *t)
 uint64_t state_hash(const trainer *t)
 {
     const size_t bytes = t->weight_count * sizeof(float);
+    const size_t linears = plumb_linear_site_count(&t->shape);
     uint64_t hash = XXH3_64bits(t->weights, bytes);
 
     hash = XXH3_64bits_withSeed(t->m, bytes, hash);
     hash = XXH3_64bits_withSeed(t->v, bytes, hash);
     for (size_t i = 0; i < t->sites.operands; i++) {
         const plumb_scale_state *s = &t->states[i];
+
+        /* Only linears are always hashed: what never had a delayed scale carries nothing. */
+        if (i >= linears && s->count == 0 && s->scale == 1 && s->pending == -1)
+            continue;
         const float head[2] = {s->scale, s->pending};
 
         hash = XXH3_64bits_withSeed(head, sizeof head, hash);

@@ -21,6 +21,7 @@ typedef struct settings {
     double lr, beta1, beta2, eps, weight_decay, clip, final_lr_ratio;
     int64_t warmup, steps;
     int64_t seed, data_seed;
+    char *delta;
     json_t *rules, *faults;
     int64_t sensors_every, shadow_every, checkpoint_every, validation_batches, threads;
 } settings;
@@ -50,16 +51,18 @@ plumb_status corpus_load(const plumb_strings *data, size_t context, corpus *c,
 typedef struct site {
     char name[PLUMB_SITE_NAME];
     plumb_class class_;
-    int layer; /* -1: none */
+    plumb_site_kind kind; /* of a site of the model */
+    int layer;            /* -1: none */
     const char *gemm, *operand;
     plumb_spec own, effective;
 } site;
 
-/* Operand sites first (numbered as in plumb/model.h), then for each parameter m, v, grad. */
+/* The sites of the model first (numbered as in plumb/model.h), then for each parameter m, v, grad. */
 typedef struct site_table {
+    plumb_shape shape;
     site *at;
     const char **names;
-    plumb_spec *specs; /* effective, of the operand sites */
+    plumb_spec *specs; /* effective, of the sites of the model */
     size_t count, operands;
 } site_table;
 
@@ -181,6 +184,9 @@ double schedule_rate(const trainer *t, int64_t step);
 
 /* adamw.c: clips, updates moments and weights */
 plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
+/* The matrix as which a parameter's moment is stored. */
+void adamw_shape(const plumb_spec *spec, const plumb_parameter *p, size_t *rows,
+                 size_t *cols);
 /* Stores a moment as its site's spec would: codes and back.  Counts may be NULL. */
 plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
                          plumb_counts *counts, plumb_quantized *q, plumb_error *why);
@@ -204,6 +210,15 @@ plumb_status trainer_prepare(trainer *t, plumb_error *why); /* all but the memor
 plumb_status trainer_plan(trainer *t, plumb_error *why);    /* the last part of prepare */
 plumb_status trainer_take(trainer *t, plumb_error *why);    /* memory and model */
 plumb_model_setup trainer_model(trainer *t);
+/* What the sites of the model run in when the same weights are looked at in bf16: operands of linears
+ * in bf16, everything else as it is but with at least that many bits.
+ */
+void trainer_bf16_specs(const trainer *t, plumb_spec *specs);
+/* The number under which call `call` of a step (0: its weights) draws random bits. */
+uint64_t trainer_draw(const trainer *t, int64_t step, size_t call);
+uint64_t trainer_seed(const trainer *t);
+/* The bits that a site of a parameter draws in a step. */
+plumb_draw site_draw(const trainer *t, size_t index, int64_t step);
 /* Bytes of all arrays of a prepared trainer, its model's and its shadow's. */
 plumb_status trainer_need(trainer *t, plumb_memory *memory, plumb_error *why);
 /* One step, from its batch to its state hash.  Writes nothing but a shadow's event. */

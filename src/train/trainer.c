@@ -6,6 +6,9 @@
 
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "plumb/random.h"
 
 static void *take(trainer *t, plumb_memory_use use, size_t count, size_t bytes_each)
 {
@@ -32,8 +35,11 @@ static plumb_status plan_moments(trainer *t, plumb_error *why)
         if (s->class_ != PLUMB_OPTIMIZER || s->effective.format == PLUMB_FP32)
             continue;
         plumb_parameter_get(&t->shape, parameter, &p);
-        const plumb_status status = plumb_quantized_need(&s->effective, p.rows, p.cols,
-                                                         false, &bytes, &scales, why);
+        size_t rows, cols;
+
+        adamw_shape(&s->effective, &p, &rows, &cols);
+        const plumb_status status =
+            plumb_quantized_need(&s->effective, rows, cols, false, &bytes, &scales, why);
 
         if (status != PLUMB_OK)
             return status;
@@ -82,9 +88,7 @@ plumb_status trainer_take(trainer *t, plumb_error *why)
         plumb_parameter_get(&t->shape, i, &t->parameters[i]);
     for (size_t i = 0; i < t->sites.operands; i++)
         plumb_scale_state_init(&t->states[i]);
-    plumb_weights_init(&t->shape,
-                       t->request.has_seed ? t->request.seed : (uint64_t)t->settings.seed,
-                       t->weights);
+    plumb_weights_init(&t->shape, trainer_seed(t), t->weights);
     t->beta1_power = t->beta2_power = 1;
     status = sensors_take(t, why);
     if (status != PLUMB_OK)
@@ -134,6 +138,59 @@ static plumb_status resolve_sites(trainer *t, plumb_error *why)
     return status;
 }
 
+/* In the order of plumb_delta. */
+static plumb_delta delta_of(const settings *s)
+{
+    static const char *const names[PLUMB_DELTA_COUNT] = {"matched", "output", "exact"};
+    int delta = 0;
+
+    while (delta < PLUMB_DELTA_COUNT - 1 && strcmp(s->delta, names[delta]) != 0)
+        delta++;
+    return (plumb_delta)delta;
+}
+
+/* A fault can only reach what is an object. */
+static bool faults_in_attention(const trainer *t)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < t->faults.count; i++) {
+        for (size_t j = 0; j < t->sites.operands; j++)
+            any |= t->faults.at[i].hits[j] && t->sites.at[j].kind == PLUMB_SITE_ATTENTION;
+    }
+    return any;
+}
+
+void trainer_bf16_specs(const trainer *t, plumb_spec *specs)
+{
+    const int enough = plumb_format_get(PLUMB_BF16)->bits;
+
+    for (size_t i = 0; i < t->sites.operands; i++) {
+        const site *s = &t->sites.at[i];
+        const bool keeps = s->kind != PLUMB_SITE_LINEAR &&
+                           plumb_format_get(s->effective.format)->bits >= enough;
+
+        specs[i] = keeps ? s->effective : (plumb_spec){.format = PLUMB_BF16};
+    }
+}
+
+uint64_t trainer_seed(const trainer *t)
+{
+    return t->request.has_seed ? t->request.seed : (uint64_t)t->settings.seed;
+}
+
+uint64_t trainer_draw(const trainer *t, int64_t step, size_t call)
+{
+    return (uint64_t)step * (t->ranks * t->micro_batches + 1) + call;
+}
+
+plumb_draw site_draw(const trainer *t, size_t index, int64_t step)
+{
+    const uint64_t stream = plumb_random_stream(t->sites.at[index].name);
+
+    return (plumb_draw){trainer_seed(t), plumb_random_stream_at(stream, (uint64_t)step)};
+}
+
 plumb_model_setup trainer_model(trainer *t)
 {
     return (plumb_model_setup){.shape = t->shape,
@@ -141,6 +198,8 @@ plumb_model_setup trainer_model(trainer *t)
                                .threads = t->threads,
                                .specs = t->sites.specs,
                                .states = t->states,
+                               .delta = delta_of(&t->settings),
+                               .show_attention = faults_in_attention(t),
                                .hook = t->faults.count > 0 ? faults_hook : NULL,
                                .hook_context = &t->faults,
                                .count = t->sensors != NULL,

@@ -28,13 +28,17 @@ static void fill(const trainer *t, int64_t batch, uint8_t *tokens)
 static plumb_status mean_loss(const trainer *t, plumb_model *model, uint8_t *tokens,
                               double *mean, plumb_error *why)
 {
-    plumb_status status = plumb_model_weights(model, t->weights, why);
+    plumb_status status;
 
+    /* Numbers of draws that no step has. */
+    plumb_model_draw(model, trainer_seed(t), UINT64_MAX);
+    status = plumb_model_weights(model, t->weights, why);
     *mean = 0;
     for (int64_t i = 0; i < t->settings.validation_batches && status == PLUMB_OK; i++) {
         plumb_loss loss;
 
         fill(t, i, tokens);
+        plumb_model_draw(model, trainer_seed(t), UINT64_MAX - 1 - (uint64_t)i);
         status = plumb_model_forward(model, t->weights, tokens, &loss, why);
         if (status == PLUMB_OK)
             *mean += loss.mean / (double)t->settings.validation_batches;
@@ -67,8 +71,7 @@ static plumb_status bf16_loss(const trainer *t, uint8_t *tokens, double *mean,
 
     if (specs == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the validation");
-    for (size_t i = 0; i < t->sites.operands; i++)
-        specs[i] = (plumb_spec){.format = PLUMB_BF16};
+    trainer_bf16_specs(t, specs);
     status = plumb_model_create(&(plumb_model_setup){.shape = t->shape,
                                                      .sequences = t->micro_sequences,
                                                      .threads = t->threads,

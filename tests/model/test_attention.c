@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "model/model.h"
+#include "model/attention.h"
 #include "plumb/math.h"
 #include "plumb/reduce.h"
 
 enum { D = 16, HEADS = 2, B = 2, LONGEST = 400 };
 
 static const size_t contexts[] = {1, 31, 128, 129, 160, 161, 256, LONGEST};
-static plumb_model *model;
+static plumb_model *model, *shown;
 static size_t T;
 static float *qkv, *d_o, *d_qkv, *p, *ds, *o;
 static unsigned char *workspace;
@@ -116,6 +116,23 @@ static void both(const char *what)
           (double)model->d_qkv[back % (3 * n)], (double)d_qkv[back % (3 * n)]);
 }
 
+/* The same with operands that are objects of their own, in fp32. */
+static void compare_shown(const char *what)
+{
+    const layer *a = &model->layers[0];
+    layer *b = &shown->layers[0];
+    const size_t n = B * T * D;
+    plumb_error why = {0};
+
+    CHECK(b->cast_attention && !a->cast_attention, "operands are not shown");
+    memcpy(b->q_k_v, qkv, 3 * n * sizeof *qkv);
+    CHECK_OK(attention_cast_forward(shown, b, &why), why);
+    CHECK_OK(attention_cast_backward(shown, b, d_o, shown->d_qkv, &why), why);
+    CHECK(differ(a->o, b->o, n) == n, "%s, T %zu: o of operands that are shown", what, T);
+    CHECK(differ(model->d_qkv, shown->d_qkv, 3 * n) == 3 * n,
+          "%s, T %zu: d_qkv of operands that are shown", what, T);
+}
+
 static void fill(float *x, size_t n, uint32_t seed)
 {
     for (size_t i = 0; i < n; i++) {
@@ -129,6 +146,7 @@ static void ordinary(void)
     fill(qkv, 3 * B * T * D, 3);
     fill(d_o, B * T * D, 4);
     both("ordinary");
+    compare_shown("ordinary");
 }
 
 /* Something that is not finite in the last token, the first, and one in the middle. */
@@ -146,6 +164,8 @@ static void wild(void)
             else
                 d_o[tokens[i] * D + 1] = bad[i];
             both("wild");
+            if (T <= 161)
+                compare_shown("wild");
         }
     }
 }
@@ -165,6 +185,7 @@ static void negative_zero(void)
             last[j] = -0x1.ap-126f * (float)(i + 1);
         }
         both("-0");
+        compare_shown("-0");
         for (size_t j = 0; j < D; j++)
             last[j] = 0;
     }
@@ -173,7 +194,7 @@ static void negative_zero(void)
 static void context(size_t length)
 {
     const plumb_shape shape = {1, D, HEADS, 8, length};
-    plumb_spec specs[5 * PLUMB_ROLES] = {{.format = PLUMB_FP32}};
+    plumb_spec specs[128] = {{.format = PLUMB_FP32}};
     plumb_error why = {0};
 
     T = length;
@@ -183,11 +204,21 @@ static void context(size_t length)
                       &model, &why),
                   why))
         return;
+    if (!CHECK_OK(plumb_model_create(&(plumb_model_setup){.shape = shape,
+                                                          .sequences = B,
+                                                          .threads = 2,
+                                                          .specs = specs,
+                                                          .show_attention = true,
+                                                          .count = true},
+                                     &shown, &why),
+                  why))
+        return;
     ordinary();
     wild();
     if (T > 128)
         negative_zero();
     plumb_model_free(&model);
+    plumb_model_free(&shown);
 }
 
 int main(void)

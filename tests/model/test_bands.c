@@ -99,8 +99,8 @@ static void try(const plumb_spec *spec, const float *x, size_t rows, size_t cols
     CHECK_OK(plumb_quantize(spec, x, rows, cols, along_rows, &made[0].state, true,
                             &made[0].q, &made[0].counts, &why),
              why);
-    CHECK_OK(bands_quantise(&m, spec, x, rows, cols, along_rows, &made[1].state, &made[1].q,
-                            &made[1].counts, &why),
+    CHECK_OK(bands_quantise(&m, spec, x, rows, cols, along_rows, NULL, &made[1].state,
+                            &made[1].q, &made[1].counts, &why),
              why);
     compare(&made[0], &made[1], bytes, scales, what);
 }

@@ -10,7 +10,7 @@
 #include "check.h"
 #include "oracle.h"
 
-enum { B = 2, MOST_SITES = 9 * PLUMB_ROLES };
+enum { B = 2, LINEAR_SITES = 9 * PLUMB_ROLES, MOST_SITES = 128 };
 
 static const plumb_shape shape = {
     .layers = 2, .width = 16, .heads = 2, .ff = 20, .context = 7};
@@ -166,19 +166,19 @@ static const char *const specs_text[] = {"bf16", "e4m3:tensor:current",
 static void sharing(void)
 {
     for (size_t k = 0; k < 5; k++) {
-        plumb_spec specs[MOST_SITES];
+        plumb_spec specs[MOST_SITES] = {0};
         plumb_scale_state *states = calloc(MOST_SITES, sizeof *states);
         plumb_error why = {0};
         seen s = {0};
 
-        for (size_t i = 0; i < MOST_SITES; i++) {
+        for (size_t i = 0; i < LINEAR_SITES; i++) {
             CHECK_OK(plumb_spec_parse(specs_text[k], NULL, &specs[i], &why), why);
             plumb_scale_state_init(&states[i]);
         }
         plumb_model *model = create(specs, states, 1, look, &s);
 
         pass(model);
-        for (size_t i = 0; i < MOST_SITES; i += PLUMB_ROLES) {
+        for (size_t i = 0; i < LINEAR_SITES; i += PLUMB_ROLES) {
             const bool shared = s.codes[i + PLUMB_FPROP_X] == s.codes[i + PLUMB_WGRAD_X] &&
                                 s.codes[i + PLUMB_FPROP_W] == s.codes[i + PLUMB_DGRAD_W] &&
                                 s.codes[i + PLUMB_DGRAD_DY] == s.codes[i + PLUMB_WGRAD_DY];
@@ -208,12 +208,12 @@ static void sharing(void)
 /* A site that is quantised on its own must give the bits that the shared one gave. */
 static void parting(void)
 {
-    plumb_spec specs[MOST_SITES];
+    plumb_spec specs[MOST_SITES] = {0};
     plumb_error why = {0};
     const size_t bytes = plumb_weight_count(&shape) * sizeof *gradient;
     float *shared = calloc(1, bytes);
 
-    for (size_t i = 0; i < MOST_SITES; i++)
+    for (size_t i = 0; i < LINEAR_SITES; i++)
         CHECK_OK(plumb_spec_parse("e4m3:tensor:current", NULL, &specs[i], &why), why);
     plumb_model *model = create(specs, NULL, 1, NULL, NULL);
 
@@ -221,7 +221,7 @@ static void parting(void)
     memcpy(shared, gradient, bytes);
     plumb_model_free(&model);
     /* A floor that never matters: another spec, the same codes. */
-    for (size_t i = 0; i < MOST_SITES; i++)
+    for (size_t i = 0; i < LINEAR_SITES; i++)
         specs[i].amax_floor = i % PLUMB_ROLES > PLUMB_DGRAD_DY ? 1e-30f : 0.0f;
     model = create(specs, NULL, 2, NULL, NULL);
     pass(model);
@@ -236,18 +236,18 @@ static void parting(void)
  */
 static void samples(void)
 {
-    plumb_spec specs[MOST_SITES];
+    plumb_spec specs[MOST_SITES] = {0};
     plumb_error why = {0};
     plumb_sample sample;
 
-    for (size_t i = 0; i < MOST_SITES; i++)
+    for (size_t i = 0; i < LINEAR_SITES; i++)
         CHECK_OK(plumb_spec_parse("e4m3", NULL, &specs[i], &why), why);
     plumb_model *model = create(specs, NULL, 1, NULL, NULL);
     const double loss = pass(model), want = oracle_model(&shape, weights64, tokens, B);
 
     CHECK(loss != want && fabs(loss - want) < 0.0625 * want, "loss %g, fp64 %g", loss,
           want);
-    for (size_t i = 0; i < MOST_SITES; i++) {
+    for (size_t i = 0; i < LINEAR_SITES; i++) {
         const plumb_quantized *q = plumb_model_quantized(model, i);
 
         plumb_model_sample(model, i, &sample);
@@ -269,10 +269,10 @@ static void bits(void)
     const size_t bytes = plumb_weight_count(&shape) * sizeof *gradient;
     float *first = calloc(1, bytes);
     static const char *const levels[] = {"avx512bf16", "avx512", "avx2", "baseline"};
-    plumb_spec specs[MOST_SITES];
+    plumb_spec specs[MOST_SITES] = {0};
     plumb_error why = {0};
 
-    for (size_t i = 0; i < MOST_SITES; i++)
+    for (size_t i = 0; i < LINEAR_SITES; i++)
         CHECK_OK(plumb_spec_parse(i % 2 ? "e4m3" : "e5m2:pow2", NULL, &specs[i], &why),
                  why);
     for (int k = 0; k < 8; k++) {

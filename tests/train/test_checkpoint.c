@@ -76,7 +76,7 @@ static uint64_t save(void)
 
     /* A policy may part what shares storage, so each site carries its state. */
     for (size_t i = 0; i < t->sites.operands; i++) {
-        const size_t owner = plumb_site_owner(t->sites.specs, i);
+        const size_t owner = plumb_site_owner(&t->shape, t->sites.specs, i);
 
         CHECK(memcmp(&t->states[i], &t->states[owner], sizeof t->states[i]) == 0,
               "site %zu is not like %zu", i, owner);

@@ -64,7 +64,7 @@ static void declaration(void)
     ended(&r, "reached", 0);
     if (!CHECK_OK(plumb_declaration_read(r.dir, &d, &why), why))
         return;
-    CHECK(d.site_count == 9 * 6 + 15 * 3, "%zu sites", d.site_count);
+    CHECK(d.site_count == 9 * 6 + 2 * (12 + 2 + 2) + 2 + 15 * 3, "%zu sites", d.site_count);
     CHECK(d.schedule_steps == 40 && d.warmup_steps == 4 && d.world_size == 1,
           "schedule %lld", (long long)d.schedule_steps);
     CHECK(d.unigram_entropy > 1.5 && d.unigram_entropy < 4, "entropy %g",
@@ -84,7 +84,8 @@ static void declaration(void)
             bf16 = bf16 || strcmp(s->uses[j], "bf16") == 0;
         CHECK(bf16, "%s does not offer bf16", s->name);
     }
-    CHECK(shared == 27 && forward == 18, "%zu share, %zu forward", shared, forward);
+    CHECK(shared == 27 + 2 * 6 && forward == 18 + 2 * 4, "%zu share, %zu forward", shared,
+          forward);
     const plumb_declared_site *first = &d.sites[5];
 
     CHECK(strcmp(first->name, "layer.0/attn.qkv/wgrad/x") == 0 && first->layer == 0 &&
@@ -219,7 +220,7 @@ static void policies(void)
           "norm of four micro-batches %g, of one %g", micro.history.at[0].grad_norm,
           bf16.history.at[0].grad_norm);
     sites = json_object_get(test_event(events, "effective"), "sites");
-    CHECK(json_object_size(sites) == 99, "effective names %zu sites",
+    CHECK(json_object_size(sites) == 133, "effective names %zu sites",
           json_object_size(sites));
     const char *v = json_string_value(json_object_get(sites, "head/optimizer/v"));
     const char *dy = json_string_value(json_object_get(sites, "layer.1/mlp.up/dgrad/dy"));
@@ -245,8 +246,9 @@ static void refused_policies(void)
         "[{\"sites\":\"*/optimizer/m\",\"use\":\"e4m3:delayed\"}]",
         "[{\"sites\":\"*/collective/grad\",\"use\":\"e4m3:1x128\"}]",
         "[{\"sites\":\"*/collective/grad\",\"use\":\"e4m3:row\"}]",
-        "[{\"sites\":\"*/fprop/x\",\"use\":\"e4m3:stochastic\"}]",
-        "[{\"sites\":\"*/optimizer/v\",\"use\":\"e4m3:stochastic8\"}]",
+        "[{\"sites\":\"*/norm/squares\",\"use\":\"e4m3\"}]",
+        "[{\"sites\":\"*/softmax/numerator\",\"use\":\"e4m3:1x128\"}]",
+        "[{\"sites\":\"*/loss/sum\",\"use\":\"e5m2:delayed\"}]",
         "[{\"sites\":\"*/fprop/x\",\"use\":\"e4m3:nvfp4\"}]",
         "[{\"sites\":\"*/fprop/x\",\"use\":\"e8m0\"}]",
         "[{\"sites\":\"*\"}]",

@@ -78,7 +78,7 @@ static void factor(const char *recipe)
     step(clean);
     step(faulty);
     CHECK(state_hash(clean) != state_hash(faulty), "the fault does not act");
-    for (size_t i = 0; i < clean->sites.operands; i++) {
+    for (size_t i = 0; i < plumb_linear_site_count(&clean->shape); i++) {
         const plumb_quantized *a = plumb_model_quantized(clean->model, i);
         const plumb_quantized *b = plumb_model_quantized(faulty->model, i);
         const size_t role = i % PLUMB_ROLES;
@@ -135,7 +135,7 @@ static void frozen(void)
         faults_between(&t->faults, t->step, &t->sites, t->states);
         for (size_t j = 0; j < t->sites.operands; j++) {
             const char *name = t->sites.at[j].name;
-            const size_t owner = plumb_site_owner(t->sites.specs, j);
+            const size_t owner = plumb_site_owner(&t->shape, t->sites.specs, j);
             /* wgrad/x shares its state with fprop/x, dgrad/dy with wgrad/dy. */
             const bool hit =
                 (strncmp(name, "layer.0/", 8) == 0 && strstr(name, "/x") != NULL) ||
