@@ -69,3 +69,15 @@ function(plumb_script_test name)
     TIMEOUT ${T_TIMEOUT}
     ENVIRONMENT "PLUMB=${PROJECT_BINARY_DIR}/plumb;PLUMB_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endfunction()
+
+# plumb_embed(name file) - an ASCII file of this room as `const char name[]`.
+function(plumb_embed name file)
+  file(READ ${CMAKE_CURRENT_SOURCE_DIR}/${file} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+  file(CONFIGURE OUTPUT ${source} @ONLY
+    CONTENT "extern const char ${name}[];\nconst char ${name}[] = {${bytes}0};\n")
+  target_sources(${PLUMB_TARGET} PRIVATE ${source})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+endfunction()

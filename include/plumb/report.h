@@ -40,15 +40,28 @@ plumb_status plumb_report_terminal(const plumb_screen *screen, const json_t *ver
                                    plumb_error *why);
 
 /* One self-contained HTML file that opens offline, written atomically to STUDY/report.html:
- * verdict on top; loss of the arms on one axis; timeline of runs; headroom and saturation of
- * the failing site; the runs with the command to repeat each.  path gets the file's name.
+ * verdict on top; loss of the arms on one axis, and what its mean hides; sites by steps, of the
+ * failing run and of one that holds; headroom and saturation of the failing site, and where its
+ * values lie beside the window of its format; the search as a tree; the timeline; the runs with the
+ * command to repeat each.  path gets the file's name.
  *
- * At most 2 MB: long series keep the least and largest value of each pixel column, and runs
- * past the limit are counted.  A run directory that cannot be read leaves a note in the page.
+ * At most 2 MB: long series keep the least and largest value of each pixel column, a cell of the
+ * sites by steps the worst of its steps, and what is left out is counted.  A run directory that
+ * cannot be read leaves a note in the page.
  * Fails like plumb_report_terminal; an older report.html then stays as it was.
  */
 plumb_status plumb_report_html(const char *study, const json_t *verdict, char path[4096],
                                plumb_error *why);
+
+/* What one run directory alone shows, in the form of a verdict ("one run"): whether it fails by the
+ * predicates that need no twin, and the sites that stand out.  Its exit is 1 where the run fails, 0
+ * where it reached its goal, else 2.  PLUMB_NOT_FOUND where there is no run.  json_decref it.
+ */
+plumb_status plumb_report_run(const char *run_dir, json_t **verdict, plumb_error *why);
+
+/* The page of one run, written to RUN_DIR/report.html; verdict as plumb_report_run gives it. */
+plumb_status plumb_report_run_html(const char *run_dir, const json_t *verdict,
+                                   char path[4096], plumb_error *why);
 
 #ifdef __cplusplus
 }

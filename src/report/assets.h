@@ -1,9 +1,10 @@
-/* assets.h - the page's style sheet and script, as text that contains nothing foreign. */
+/* assets.h - the style sheet and the script of the page: page.css and page.js, made into strings
+ * when the build is configured.  Neither contains anything foreign, and neither loads anything.
+ */
 #ifndef REPORT_ASSETS_H
 #define REPORT_ASSETS_H
 
-/* Pieces in their order, NULL last: C11 promises string literals of 4095 characters only. */
-extern const char *const report_style[];
-extern const char *const report_script[];
+extern const char report_style[];
+extern const char report_script[];
 
 #endif

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_TRIED = 200 };
+/* Bytes of the page for each heat map: two of sites, one of layers. */
+enum { RUNS_TRIED = 200, HEAT_BYTES = 420000, SHADOW_BYTES = 60000 };
 
 const char *const report_role_class[REPORT_ROLES] = {"own", "twin", "healed", "fix",
                                                      "mask"};
@@ -102,7 +103,7 @@ static bool directory_of(const char *study, const report_run *run, char path[409
     return size > 0 && size < 4096;
 }
 
-static plumb_status load_loss(const char *study, report_charts *c, plumb_error *why)
+static plumb_status load_arms(const char *study, report_charts *c, plumb_error *why)
 {
     char path[4096];
 
@@ -112,9 +113,9 @@ static plumb_status load_loss(const char *study, report_charts *c, plumb_error *
         if (run == NULL)
             continue;
         if (directory_of(study, run, path) &&
-            report_series_loss(path, &c->loss[role], why) == PLUMB_NO_MEMORY)
+            report_series_run(path, c->arm[role], why) == PLUMB_NO_MEMORY)
             return PLUMB_NO_MEMORY;
-        if (c->loss[role].count == 0)
+        if (c->arm[role][REPORT_LOSS].count == 0)
             c->run[role] = NULL;
     }
     return PLUMB_OK;
@@ -141,20 +142,52 @@ static const char *pick_site(const report_verdict *v)
     return culprit;
 }
 
-/* Reads the site's statistics of one run; false when it has none. */
-static bool try_site(const char *study, const report_run *run, const char *site,
-                     report_site_series *series)
+/* Reads the site's statistics of one run, and its heat map; false when it has none. */
+static bool read_site(const char *run_dir, const char *site, report_site_series *series,
+                      report_heat *heat)
 {
     plumb_samples samples = {0};
     plumb_error why;
-    char path[4096];
 
-    if (!directory_of(study, run, path))
-        return false;
-    if (plumb_samples_read(path, &samples, &why) == PLUMB_OK)
+    if (plumb_samples_read(run_dir, &samples, &why) == PLUMB_OK) {
         report_series_site(&samples, site, series, &why);
+        if (series->headroom.count > 0)
+            report_heat_sites(&samples, HEAT_BYTES, heat, &why);
+    }
     plumb_samples_free(&samples);
     return series->headroom.count > 0;
+}
+
+static bool try_site(const char *study, const report_run *run, const char *site,
+                     report_site_series *series, report_heat *heat)
+{
+    char path[4096];
+
+    return directory_of(study, run, path) && read_site(path, site, series, heat);
+}
+
+/* What the directory says besides its samples: the deviation from bf16, and the site's format. */
+static void load_words(const char *run_dir, report_charts *c)
+{
+    plumb_declaration declared;
+    json_t *events = NULL;
+    plumb_error why;
+
+    if (plumb_events_read(run_dir, &events, NULL, &why) == PLUMB_OK)
+        report_heat_shadow(events, SHADOW_BYTES, &c->shadow, &why);
+    json_decref(events);
+    if (plumb_declaration_read(run_dir, &declared, &why) != PLUMB_OK)
+        return;
+    for (size_t i = 0; i < declared.site_count && !c->has_format; i++) {
+        char name[32];
+
+        if (strcmp(declared.sites[i].name, c->site) != 0)
+            continue;
+        plumb_print(name, sizeof name, "%.*s", (int)strcspn(declared.sites[i].own, ":/ "),
+                    declared.sites[i].own);
+        c->has_format = plumb_format_parse(name, &c->format);
+    }
+    plumb_declaration_free(&declared);
 }
 
 /* The failing run with statistics: an unchanged one if there is one. */
@@ -171,8 +204,12 @@ static void load_ill(const char *study, report_charts *c)
 
             if (unchanged != (round == 0) || (round == 1 && run->outcome != REPORT_FAILED))
                 continue;
-            if (try_site(study, run, c->site, &c->ill_series)) {
+            if (try_site(study, run, c->site, &c->ill_series, &c->ill_heat)) {
+                char path[4096];
+
                 c->ill = run;
+                if (directory_of(study, run, path))
+                    load_words(path, c);
                 return;
             }
         }
@@ -194,7 +231,7 @@ static void load_well(const char *study, report_charts *c)
                     ? !has_fix(v, run)
                     : !report_is_phase(run, phases[k]) || run->outcome != REPORT_HELD)
                 continue;
-            if (try_site(study, run, c->site, &c->well_series)) {
+            if (try_site(study, run, c->site, &c->well_series, &c->well_heat)) {
                 c->well = run;
                 c->well_role = roles[k];
                 return;
@@ -206,27 +243,75 @@ static void load_well(const char *study, report_charts *c)
 plumb_status report_charts_load(const char *study, const report_verdict *verdict,
                                 report_charts *charts, plumb_error *why)
 {
-    *charts = (report_charts){.verdict = verdict, .site = pick_site(verdict)};
+    const char *site = pick_site(verdict);
+
+    *charts = (report_charts){.verdict = verdict};
     pick_runs(verdict, charts->run);
-    const plumb_status status = load_loss(study, charts, why);
+    const plumb_status status = load_arms(study, charts, why);
 
     if (status != PLUMB_OK) {
         report_charts_free(charts);
         return status;
     }
-    if (charts->site != NULL) {
+    if (site != NULL && strlen(site) < sizeof charts->site) {
+        plumb_print(charts->site, sizeof charts->site, "%s", site);
         load_ill(study, charts);
         load_well(study, charts);
     }
     return PLUMB_OK;
 }
 
+/* The site of a run that is looked at: the one with the least headroom before a value is not
+ * finite; where there is none, the first.
+ */
+static bool worst_site(const char *run_dir, char site[PLUMB_SITE_NAME])
+{
+    plumb_samples samples = {0};
+    plumb_error why;
+    const plumb_sample *worst = NULL;
+
+    site[0] = 0;
+    if (plumb_samples_read(run_dir, &samples, &why) != PLUMB_OK)
+        return false;
+    for (size_t i = 0; i < samples.count; i++) {
+        const plumb_sample *s = &samples.at[i];
+
+        if (worst == NULL || (s->headroom > 0 && s->headroom < worst->headroom))
+            worst = s;
+    }
+    if (worst != NULL)
+        plumb_print(site, PLUMB_SITE_NAME, "%s", samples.site_names[worst->site]);
+    plumb_samples_free(&samples);
+    return site[0] != 0;
+}
+
+plumb_status report_charts_load_run(const char *run_dir, const report_verdict *verdict,
+                                    report_charts *charts, plumb_error *why)
+{
+    *charts = (report_charts){.verdict = verdict};
+    const plumb_status status = report_series_run(run_dir, charts->arm[REPORT_OWN], why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (charts->arm[REPORT_OWN][REPORT_LOSS].count > 0 && verdict->run_count > 0)
+        charts->run[REPORT_OWN] = &verdict->runs[0];
+    if (verdict->run_count > 0 && worst_site(run_dir, charts->site) &&
+        read_site(run_dir, charts->site, &charts->ill_series, &charts->ill_heat))
+        charts->ill = &verdict->runs[0];
+    load_words(run_dir, charts);
+    return PLUMB_OK;
+}
+
 void report_charts_free(report_charts *charts)
 {
     for (int role = 0; role < REPORT_ROLES; role++)
-        report_series_free(&charts->loss[role]);
+        for (int field = 0; field < REPORT_FIELDS; field++)
+            report_series_free(&charts->arm[role][field]);
     report_site_series_free(&charts->ill_series);
     report_site_series_free(&charts->well_series);
+    report_heat_free(&charts->ill_heat);
+    report_heat_free(&charts->well_heat);
+    report_heat_free(&charts->shadow);
     *charts = (report_charts){0};
 }
 
@@ -251,14 +336,17 @@ plumb_status report_charts_thin(report_charts *charts, size_t columns, plumb_err
     double last = 0;
 
     for (int role = 0; role < REPORT_ROLES; role++)
-        last = fmax(last, last_step(&charts->loss[role]));
+        last = fmax(last, last_step(&charts->arm[role][REPORT_LOSS]));
     for (int role = 0; role < REPORT_ROLES; role++)
-        thin(&charts->loss[role], 0, last, columns, &status, why);
+        for (int field = 0; field < REPORT_FIELDS; field++)
+            thin(&charts->arm[role][field], 0, last,
+                 field == REPORT_LOSS ? columns : columns / 2, &status, why);
     last = fmax(last_step(&site[0]->headroom), last_step(&site[1]->headroom));
     for (int i = 0; i < 2; i++) {
         thin(&site[i]->headroom, 0, last, columns, &status, why);
         thin(&site[i]->saturated, 0, last, columns, &status, why);
         thin(&site[i]->flushed, 0, last, columns, &status, why);
+        thin(&site[i]->zero, 0, last, columns, &status, why);
     }
     return status;
 }
@@ -271,7 +359,22 @@ bool report_charts_has_loss(const report_charts *charts)
     return false;
 }
 
+bool report_charts_has_tails(const report_charts *charts)
+{
+    for (int role = 0; role < REPORT_ROLES; role++)
+        for (int field = REPORT_LOSS + 1; field < REPORT_FIELDS; field++)
+            if (charts->arm[role][field].count > 0)
+                return true;
+    return false;
+}
+
 bool report_charts_has_site(const report_charts *charts)
 {
     return charts->ill != NULL || charts->well != NULL;
+}
+
+bool report_charts_has_window(const report_charts *charts)
+{
+    return charts->ill != NULL && charts->has_format && charts->format != PLUMB_FP32 &&
+           charts->format != PLUMB_BF16;
 }

@@ -18,7 +18,7 @@ static bool frame_values(const report_charts *c, report_frame *frame)
     bool any = false, positive = true;
 
     for (int role = 0; role < REPORT_ROLES; role++) {
-        if (!report_series_range(&c->loss[role], false, &least, &most))
+        if (!report_series_range(&c->arm[role][REPORT_LOSS], false, &least, &most))
             continue;
         frame->least = any ? fmin(frame->least, least) : least;
         frame->most = any ? fmax(frame->most, most) : most;
@@ -39,7 +39,7 @@ static void frame_steps(const report_charts *c, report_frame *frame)
     bool any = false;
 
     for (int role = 0; role < REPORT_ROLES; role++) {
-        const report_series *s = &c->loss[role];
+        const report_series *s = &c->arm[role][REPORT_LOSS];
 
         if (s->count == 0)
             continue;
@@ -127,8 +127,9 @@ void report_draw_loss(report_text *svg, const report_charts *c, bool narrow)
         const report_role role = order[i];
 
         if (c->run[role] != NULL)
-            ends[role] = report_svg_series(svg, &frame, report_role_class[role],
-                                           report_role_name[role], &c->loss[role]);
+            ends[role] =
+                report_svg_series(svg, &frame, report_role_class[role],
+                                  report_role_name[role], &c->arm[role][REPORT_LOSS]);
     }
     for (int role = 0; role < REPORT_ROLES; role++)
         if (ends[role].any)

@@ -121,18 +121,56 @@ bool report_series_range(const report_series *series, bool positive, double *lea
 
 /* --- reading --------------------------------------------------------------------- */
 
-plumb_status report_series_loss(const char *run_dir, report_series *series,
-                                plumb_error *why)
+/* False: the line does not have it.  A value that is not finite is there, and is drawn so. */
+static bool field_of(const plumb_metrics *m, report_field field, double *value)
+{
+    switch (field) {
+    case REPORT_LOSS:
+        *value = m->loss;
+        return true;
+    case REPORT_GRAD_NORM:
+        *value = m->grad_norm;
+        return m->has_grad_norm;
+    case REPORT_GRAD_NORM_MAX:
+        *value = m->grad_norm_max;
+        return m->has_details;
+    case REPORT_LOSS_MAX:
+        *value = m->loss_max;
+        return m->has_details;
+    case REPORT_UPDATE_MAX:
+        *value = m->update_max;
+        return m->has_details;
+    case REPORT_FIELDS:
+        break;
+    }
+    return false;
+}
+
+static plumb_status take_field(const plumb_history *history, report_field field,
+                               report_series *series, plumb_error *why)
+{
+    plumb_status status = make_room(series, history->count, why);
+
+    for (size_t i = 0; status == PLUMB_OK && i < history->count; i++) {
+        report_point *next = &series->at[series->count];
+
+        next->step = (double)history->at[i].step;
+        series->count += field_of(&history->at[i], field, &next->value);
+    }
+    return status;
+}
+
+plumb_status report_series_run(const char *run_dir, report_series series[REPORT_FIELDS],
+                               plumb_error *why)
 {
     plumb_history history = {0};
     plumb_status status = plumb_history_refresh(run_dir, &history, true, why);
 
-    *series = (report_series){0};
-    if (status == PLUMB_OK)
-        status = make_room(series, history.count, why);
-    for (size_t i = 0; status == PLUMB_OK && i < history.count; i++)
-        series->at[series->count++] =
-            (report_point){(double)history.at[i].step, history.at[i].loss};
+    for (int f = 0; f < REPORT_FIELDS; f++) {
+        series[f] = (report_series){0};
+        if (status == PLUMB_OK)
+            status = take_field(&history, (report_field)f, &series[f], why);
+    }
     plumb_history_free(&history);
     return status;
 }
@@ -179,6 +217,8 @@ plumb_status report_series_site(const plumb_samples *samples, const char *site,
         status = make_room(&series->saturated, count, why);
     if (status == PLUMB_OK)
         status = make_room(&series->flushed, count, why);
+    if (status == PLUMB_OK)
+        status = make_room(&series->zero, count, why);
     for (size_t i = 0; status == PLUMB_OK && i < samples->count; i++) {
         const plumb_sample *s = &samples->at[i];
         const double step = (double)s->step;
@@ -191,6 +231,8 @@ plumb_status report_series_site(const plumb_samples *samples, const char *site,
             (report_point){step, part_of(s->saturated, s->total)};
         series->flushed.at[series->flushed.count++] =
             (report_point){step, part_of(s->flushed, s->total)};
+        series->zero.at[series->zero.count++] =
+            (report_point){step, part_of(s->zero, s->total)};
     }
     if (status != PLUMB_OK)
         report_site_series_free(series);
@@ -202,4 +244,5 @@ void report_site_series_free(report_site_series *series)
     report_series_free(&series->headroom);
     report_series_free(&series->saturated);
     report_series_free(&series->flushed);
+    report_series_free(&series->zero);
 }

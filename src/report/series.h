@@ -26,13 +26,23 @@ void report_series_free(report_series *series);
 plumb_status report_series_thin(report_series *series, double first, double last,
                                 size_t columns, plumb_error *why);
 
-/* The loss of a run, one point a step.  An absent run is an empty series. */
-plumb_status report_series_loss(const char *run_dir, report_series *series,
-                                plumb_error *why);
+/* What is drawn of the lines of metrics.jsonl: the loss, and what its mean hides. */
+typedef enum report_field {
+    REPORT_LOSS,
+    REPORT_GRAD_NORM,
+    REPORT_GRAD_NORM_MAX, /* of the tensor with the largest */
+    REPORT_LOSS_MAX,      /* of the worst token */
+    REPORT_UPDATE_MAX,    /* the largest change of a weight */
+    REPORT_FIELDS
+} report_field;
+
+/* Each field of a run, one point a step that has it.  An absent run has empty series. */
+plumb_status report_series_run(const char *run_dir, report_series series[REPORT_FIELDS],
+                               plumb_error *why);
 
 /* What a chart of one site needs of one run. */
 typedef struct report_site_series {
-    report_series headroom, saturated, flushed; /* the last two as parts of 1 */
+    report_series headroom, saturated, flushed, zero; /* the last three as parts of 1 */
 } report_site_series;
 
 plumb_status report_series_site(const plumb_samples *samples, const char *site,

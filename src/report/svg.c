@@ -57,14 +57,9 @@ static void attribute(report_text *svg, const char *name, double value)
     report_add(svg, "\"");
 }
 
-void report_svg_open(report_text *svg, double width, double height,
-                     const report_frame *frame, const char *title)
+/* What the script needs to say the values under the pointer. */
+static void hover_attributes(report_text *svg, const report_frame *frame)
 {
-    report_add(svg, "<svg role=\"img\" viewBox=\"0 0 ");
-    number(svg, width);
-    report_add(svg, " ");
-    number(svg, height);
-    report_add(svg, "\"");
     attribute(svg, "data-left", frame->left);
     attribute(svg, "data-width", frame->width);
     attribute(svg, "data-top", frame->top);
@@ -73,7 +68,20 @@ void report_svg_open(report_text *svg, double width, double height,
     report_real(svg, frame->first, 15);
     report_add(svg, "\" data-last=\"");
     report_real(svg, frame->last, 15);
-    report_add(svg, "\"><title>");
+    report_add(svg, "\"");
+}
+
+void report_svg_open(report_text *svg, double width, double height,
+                     const report_frame *frame, const char *title)
+{
+    report_add(svg, "<svg role=\"img\" viewBox=\"0 0 ");
+    number(svg, width);
+    report_add(svg, " ");
+    number(svg, height);
+    report_add(svg, "\"");
+    if (frame != NULL)
+        hover_attributes(svg, frame);
+    report_add(svg, "><title>");
     report_html(svg, title, 200);
     report_add(svg, "</title>\n");
 }

@@ -23,6 +23,7 @@ double report_frame_y(const report_frame *frame, double value); /* clamped to th
 /* Widens least and most so that lines do not touch the frame, and an empty range is one. */
 void report_frame_pad(report_frame *frame);
 
+/* frame NULL: the picture has no read-out of steps. */
 void report_svg_open(report_text *svg, double width, double height,
                      const report_frame *frame, const char *title);
 void report_svg_close(report_text *svg);

@@ -46,7 +46,7 @@ wrong "a placeholder in a path" "holds {seed}" "$PLUMB" diagnose "odd {seed}.yam
 rm -f "$place/odd {seed}.yaml"
 wrong "a folder as run file" "not a file" "$PLUMB" diagnose .
 wrong "report of nothing" "needs an argument" "$PLUMB" report
-wrong "report of no study" "no verdict.json there" "$PLUMB" report nowhere
+wrong "report of no study" "neither a study (verdict.json) nor a run" "$PLUMB" report nowhere
 wrong "unknown scenario" "did you mean 'decoy'?" "$PLUMB" demo decoi
 wrong "help of no verb" "unknown command 'nothing'" "$PLUMB" help nothing
 wrong "CPU level" "allowed: baseline, avx2, avx512, avx512bf16" env PLUMB_CPU=mmx "$PLUMB" version

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const sites[] = {"layer.2/mlp.down/fprop/x",
-                                    "layer.2/mlp.down/dgrad/dy"};
+/* The last is a name that a page must not take for markup. */
+static const char *const sites[] = {"layer.2/mlp.down/fprop/x", "layer.2/mlp.down/dgrad/dy",
+                                    "layer.3/</ol><svg/onload=hostile='site'>"};
+enum { SITES = sizeof sites / sizeof sites[0] };
 
 json_t *fixture_verdict(const char *name)
 {
@@ -73,15 +75,16 @@ static bool write_samples(const char *directory, int64_t last, bool ill, plumb_e
         const double drop =
             ill ? 4.2 * exp(-(double)step / 5.0) : 3.2 + 1.4 * sin((double)step / 3.0);
         const uint64_t total = 65536;
-        plumb_sample two[2] = {
+        plumb_sample rows[SITES] = {
             {.step = (uint64_t)step, .site = 0, .scale = 1, .headroom = 2, .total = total},
             {.step = (uint64_t)step, .site = 1, .scale = 1, .total = total},
+            {.step = (uint64_t)step, .site = 2, .headroom = 30, .total = total, .zero = 9},
         };
 
-        two[1].headroom = (float)drop;
-        two[1].saturated = drop < 1 ? (uint64_t)((1 - drop) * 900) : 0;
-        two[1].flushed = ill ? (uint64_t)(30 + 9 * step) : (uint64_t)(40 + step % 7);
-        good = plumb_run_samples(run, sites, 2, two, 2, why) == PLUMB_OK;
+        rows[1].headroom = (float)drop;
+        rows[1].saturated = drop < 1 ? (uint64_t)((1 - drop) * 900) : 0;
+        rows[1].flushed = ill ? (uint64_t)(30 + 9 * step) : (uint64_t)(40 + step % 7);
+        good = plumb_run_samples(run, sites, SITES, rows, SITES, why) == PLUMB_OK;
     }
     if (run != NULL)
         good = plumb_run_end(&run, "reached", last, why) == PLUMB_OK && good;
