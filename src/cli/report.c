@@ -124,9 +124,7 @@ const cli_verb cli_report = {
     .usage = "report DIR [options]",
     .summary = "Show a study's verdict again, or one run; write DIR/report.html.",
     .notes = "DIR is the directory of a study or of a run, also of one that goes on.",
-    .exits = "that of the verdict, as 'plumb diagnose' gave it; of a run 0
-    reached its "
-             "goal, 1 fails, 2 neither, 3 bad input",
+    .exits = "as 'plumb diagnose'; of a run 0 reached, 1 fails, 2 neither",
     .words = "DIR",
     .options = options,
     .option_count = sizeof options / sizeof *options,
