@@ -25,4 +25,5 @@ endif()
 set(PLUMB_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(PLUMB_FLAGS_avx512 ${PLUMB_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
   -mprefer-vector-width=512)
-set(PLUMB_FLAGS_avx512bf16 ${PLUMB_FLAGS_avx512} -mavx512bf16 -mavx512vbmi)
+set(PLUMB_FLAGS_avx512bf16 ${PLUMB_FLAGS_avx512} -mavx512bf16 -mavx512vbmi -mavx512vnni
+  -mavx512vpopcntdq)

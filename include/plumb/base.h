@@ -121,7 +121,7 @@ enum {
     PLUMB_CPU_BASELINE = 0,
     PLUMB_CPU_AVX2 = 1 << 0,       /* AVX2, FMA, F16C, BMI2 */
     PLUMB_CPU_AVX512 = 1 << 1,     /* F, BW, DQ, VL; implies AVX2 */
-    PLUMB_CPU_AVX512BF16 = 1 << 2, /* AVX512_BF16, VBMI; implies AVX512 */
+    PLUMB_CPU_AVX512BF16 = 1 << 2, /* BF16, VBMI, VNNI, VPOPCNTDQ; implies AVX512 */
 };
 
 /* The levels that this machine has and the limit allows. */

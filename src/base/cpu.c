@@ -25,7 +25,8 @@ static unsigned detect(void)
         __builtin_cpu_supports("avx512vl"))
         flags |= PLUMB_CPU_AVX512;
     if ((flags & PLUMB_CPU_AVX512) != 0 && __builtin_cpu_supports("avx512bf16") &&
-        __builtin_cpu_supports("avx512vbmi"))
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
+        __builtin_cpu_supports("avx512vpopcntdq"))
         flags |= PLUMB_CPU_AVX512BF16;
 #endif
     return flags;

@@ -38,6 +38,14 @@ static inline float plumb_ending_first(const plumb_ending *ending, float old)
     return ending->result.format == PLUMB_FP16 ? plumb_round_fp16(old) : old;
 }
 
+/* Results are sums as they are, but for the NaN. */
+static inline bool plumb_ending_is_plain(const plumb_ending *ending,
+                                         const plumb_product *of)
+{
+    return !of->scaling.at_end && !of->scaling.tensor &&
+           (!of->accumulate || ending->entered) && ending->result.format == PLUMB_FP32;
+}
+
 /* The result from its sum, the scales of all of K, and old C. */
 static inline float plumb_ending_last(const plumb_ending *ending, const plumb_product *of,
                                       float x, float da, float db, float old)

@@ -20,10 +20,18 @@ enum {
 };
 
 /* SLOTS terms of 64 outer indices of an operand. */
-typedef struct panel {
+typedef struct wide_panel {
     float x[SLOTS * PLUMB_LANES];
     int8_t e[SLOTS * PLUMB_LANES];
     int32_t top[STEPS * PLUMB_LANES];
+} wide_panel;
+
+typedef struct panel {
+    union {
+        wide_panel wide;
+        plumb_narrow_rows rows; /* of A, in lanes of 16 bits */
+        plumb_narrow_columns columns;
+    } as;
     uint64_t special[STEPS]; /* outer indices with an infinity or NaN among their terms */
     float d[PLUMB_LANES];    /* scales of the block at hand */
     size_t outer, count;
@@ -34,7 +42,10 @@ typedef struct workspace {
     float c[ROWS][PLUMB_LANES];    /* C of the next fused addition */
     float sum[ROWS][PLUMB_LANES];  /* of the products alone, where C is added to them */
     float main[ROWS][PLUMB_LANES]; /* what blocks are joined into */
-    float values[BATCH * PLUMB_LANES];
+    union {
+        float values[BATCH * PLUMB_LANES];
+        uint8_t codes[PLUMB_LANES][SLOTS];
+    } of;
     uint8_t order[BATCH]; /* element of K that is term i */
 } workspace;
 
@@ -45,6 +56,8 @@ typedef struct job {
     plumb_lane_unit unit;
     plumb_ending ending;
     size_t depth, block_k, block_slots, panel_k;
+    bool narrow; /* in lanes of 16 bits */
+    plumb_narrow_table of_a, of_b;
     workspace *w;
 } job;
 
@@ -87,6 +100,17 @@ static bool is_covered(const plumb_product *of, const plumb_chain *chain)
            (chain->result.format == PLUMB_FP16 || !chain->result.nearest);
 }
 
+/* The codes of one side are as matmul/narrow.h wants them: signs in bit 7. */
+static bool is_narrow(const plumb_product *of, const plumb_lanes *lanes,
+                      const plumb_chain *chain)
+{
+    return lanes->narrow_add != NULL && chain->fraction_bits == PLUMB_NARROW_FRACTION &&
+           (chain->terms == 16 || chain->terms == 32) && chain->group == chain->terms &&
+           !chain->as_fp16 && !of->scaling.inside &&
+           plumb_format_get(of->a->matrix->format)->bits == 8 &&
+           plumb_format_get(of->b->matrix->format)->bits == 8;
+}
+
 static job make_job(const plumb_product *of, const plumb_lanes *lanes,
                     const plumb_chain *chain)
 {
@@ -110,6 +134,7 @@ static job make_job(const plumb_product *of, const plumb_lanes *lanes,
         .block_k = block > 0 ? block : slots,
         .block_slots = slots,
         .panel_k = block > 0 ? SLOTS / slots * block : slots,
+        .narrow = is_narrow(of, lanes, chain),
         .w = of->workspace,
     };
 }
@@ -148,15 +173,15 @@ static void load_block(const job *j, const plumb_operand *operand, size_t k, siz
         const size_t count = smaller(most, k_count - i);
         const size_t padded = plumb_round_up(count, group);
 
-        memset(j->w->values + count * PLUMB_LANES, 0,
-               (padded - count) * PLUMB_LANES * sizeof *j->w->values);
-        unpack(j, operand, p, k + i, count, j->w->values);
+        memset(j->w->of.values + count * PLUMB_LANES, 0,
+               (padded - count) * PLUMB_LANES * sizeof *j->w->of.values);
+        unpack(j, operand, p, k + i, count, j->w->of.values);
         for (size_t t = 0; t < padded; t += terms, step++) {
             const size_t at = step * terms * PLUMB_LANES;
 
-            p->special[step] =
-                j->lanes->prepare(terms, rows, emin, j->w->values, j->w->order + t,
-                                  p->x + at, p->e + at, p->top + step * PLUMB_LANES);
+            p->special[step] = j->lanes->prepare(
+                terms, rows, emin, j->w->of.values, j->w->order + t, p->as.wide.x + at,
+                p->as.wide.e + at, p->as.wide.top + step * PLUMB_LANES);
         }
     }
 }
@@ -170,7 +195,44 @@ static void add_scales(const plumb_operand *operand, size_t k, size_t step, pane
         if (d != d)
             p->special[step] |= UINT64_C(1) << i;
         else
-            p->top[step * PLUMB_LANES + i] += plumb_exponent_of(d);
+            p->as.wide.top[step * PLUMB_LANES + i] += plumb_exponent_of(d);
+    }
+}
+
+/* The codes of a block of K, from slot `slot` on. */
+static void load_codes(const job *j, const plumb_operand *operand, const panel *p, size_t k,
+                       size_t k_count, size_t slot)
+{
+    for (size_t i = 0; !operand->transposed && i < p->count; i++)
+        memcpy(j->w->of.codes[i] + slot, plumb_operand_element(operand, p->outer + i, k),
+               k_count);
+    for (size_t t = 0; operand->transposed && t < k_count; t++) {
+        const uint8_t *from = plumb_operand_element(operand, p->outer, k + t);
+
+        for (size_t i = 0; i < p->count; i++)
+            j->w->of.codes[i][slot + t] = from[i];
+    }
+}
+
+/* A panel of either side for lanes of 16 bits; codes beyond K are zeros. */
+static void load_narrow(const job *j, bool is_a, size_t k, panel *p)
+{
+    const plumb_operand *operand = is_a ? j->of->a : j->of->b;
+    const size_t k_count = smaller(j->panel_k, j->depth - k);
+
+    memset(j->w->of.codes, 0, sizeof j->w->of.codes);
+    memset(p->special, 0, sizeof p->special);
+    for (size_t i = 0, slot = 0; i < k_count; i += j->block_k, slot += j->block_slots)
+        load_codes(j, operand, p, k + i, smaller(j->block_k, k_count - i), slot);
+    for (size_t i = 0; i < plumb_round_up(p->count, 16); i++) {
+        const uint8_t *codes = j->w->of.codes[i];
+
+        if (is_a)
+            j->lanes->narrow_row(&j->of_a, j->chain.terms, codes, i, &p->as.rows,
+                                 p->special);
+        else
+            j->lanes->narrow_column(&j->of_b, j->chain.terms, codes, i, &p->as.columns,
+                                    p->special);
     }
 }
 
@@ -182,6 +244,14 @@ static void load_panel(const job *j, const plumb_operand *operand, size_t k, pan
         load_block(j, operand, k + i, smaller(j->block_k, k_count - i), slot / terms, p);
     for (size_t i = 0; j->of->scaling.inside && i < k_count; i += terms)
         add_scales(operand, k + i, i / terms, p);
+}
+
+static void load(const job *j, bool is_a, size_t k, panel *p)
+{
+    if (j->narrow)
+        load_narrow(j, is_a, k, p);
+    else
+        load_panel(j, is_a ? j->of->a : j->of->b, k, p);
 }
 
 /* --- what lanes leave ------------------------------------------------------ */
@@ -236,7 +306,8 @@ static plumb_lane_terms terms_of(const job *j, const panel *p, size_t step)
 {
     const size_t at = step * j->chain.terms * PLUMB_LANES;
 
-    return (plumb_lane_terms){p->x + at, p->e + at, p->top + step * PLUMB_LANES};
+    return (plumb_lane_terms){p->as.wide.x + at, p->as.wide.e + at,
+                              p->as.wide.top + step * PLUMB_LANES};
 }
 
 /* One fused addition for all results of the tile. */
@@ -256,6 +327,28 @@ static void add_step(const job *j, size_t rows, const place *at, float (*c)[PLUM
                           special ? all : b->special[at->step], c[i]);
 
         define(j, a, row, at, left & all, c[i]);
+    }
+}
+
+/* The same in lanes of 16 bits, two rows at a time. */
+static void add_narrow(const job *j, size_t rows, const place *at)
+{
+    const panel *b = &j->w->b;
+    const size_t width = plumb_round_up(b->count, 16);
+    const uint64_t all = ~UINT64_C(0) >> (64 - b->count);
+
+    for (size_t i = 0; i < rows; i += 2) {
+        const panel *a = &j->w->a[i / PLUMB_LANES];
+        const size_t row = i % PLUMB_LANES;
+        const uint64_t special = a->special[at->step] >> row;
+        const uint64_t leave[2] = {special & 1 ? all : b->special[at->step],
+                                   special & 2 ? all : b->special[at->step]};
+        uint64_t left[2];
+
+        j->lanes->narrow_add(&j->unit, &a->as.rows, row, &b->as.columns, at->step, width,
+                             leave, &j->w->c[i], left);
+        for (size_t r = 0; r < 2 && i + r < rows; r++)
+            define(j, a, row + r, at, left[r] & all, j->w->c[i + r]);
     }
 }
 
@@ -281,6 +374,10 @@ static void add_group(const job *j, size_t rows, size_t step, size_t k, size_t k
     place at = {step, k, k_end, 0};
     float(*c)[PLUMB_LANES] = j->chain.fused ? j->w->c : j->w->sum;
 
+    if (j->narrow) {
+        add_narrow(j, rows, &at);
+        return;
+    }
     if (!j->chain.fused)
         memset(j->w->sum, 0, rows * sizeof j->w->sum[0]);
     for (; at.slot < j->chain.group; at.slot += j->chain.terms, at.step++)
@@ -330,6 +427,36 @@ static void advance_panel(const job *j, size_t rows, size_t k)
     }
 }
 
+/* c[0 .. cols - 1] = sums, every NaN being that of the unit. */
+static void store_plain(const job *j, const float *sums, size_t cols, float *c)
+{
+    const float nan = float_of(j->ending.nan);
+
+    for (size_t n = 0; n < cols; n++)
+        c[n] = sums[n] != sums[n] ? nan : sums[n];
+}
+
+static void store(const job *j, size_t rows, size_t cols, float *c)
+{
+    const plumb_product *of = j->of;
+    workspace *w = j->w;
+    float(*sums)[PLUMB_LANES] = j->ending.joined ? w->main : w->c;
+    const bool plain = plumb_ending_is_plain(&j->ending, of);
+
+    load_scales(j, of->b, 0, &w->b);
+    for (size_t i = 0; i < rows; i++, c += of->ldc) {
+        panel *a = &w->a[i / PLUMB_LANES];
+
+        if (i % PLUMB_LANES == 0)
+            load_scales(j, of->a, 0, a);
+        if (plain)
+            store_plain(j, sums[i], cols, c);
+        for (size_t n = 0; !plain && n < cols; n++)
+            c[n] = plumb_ending_last(&j->ending, of, sums[i][n], a->d[i % PLUMB_LANES],
+                                     w->b.d[n], c[n]);
+    }
+}
+
 static void multiply_tile(const job *j, const plumb_tile *tile)
 {
     const plumb_product *of = j->of;
@@ -337,37 +464,27 @@ static void multiply_tile(const job *j, const plumb_tile *tile)
     workspace *w = j->w;
     float *c = of->c + tile->row * of->ldc + tile->col;
 
-    memset(w->values, 0, sizeof w->values);
+    memset(w->of.values, 0, sizeof w->of.values);
     memset(w->c, 0, rows * sizeof w->c[0]);
     memset(w->main, 0, rows * sizeof w->main[0]);
     w->b.outer = tile->col;
     w->b.count = cols;
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; j->ending.entered && i < rows; i++) {
         for (size_t n = 0; n < cols; n++)
             w->c[i][n] = plumb_ending_first(&j->ending, c[i * of->ldc + n]);
     }
     for (size_t k = 0; k < j->depth; k += j->panel_k) {
-        load_panel(j, of->b, k, &w->b);
+        load(j, false, k, &w->b);
         for (size_t i = 0; i < rows; i += PLUMB_LANES) {
             panel *a = &w->a[i / PLUMB_LANES];
 
             a->outer = tile->row + i;
             a->count = smaller(PLUMB_LANES, rows - i);
-            load_panel(j, of->a, k, a);
+            load(j, true, k, a);
         }
         advance_panel(j, rows, k);
     }
-    load_scales(j, of->b, 0, &w->b);
-    for (size_t i = 0; i < rows; i++) {
-        panel *a = &w->a[i / PLUMB_LANES];
-
-        if (i % PLUMB_LANES == 0)
-            load_scales(j, of->a, 0, a);
-        for (size_t n = 0; n < cols; n++)
-            c[i * of->ldc + n] = plumb_ending_last(
-                &j->ending, of, j->ending.joined ? w->main[i][n] : w->c[i][n],
-                a->d[i % PLUMB_LANES], w->b.d[n], c[i * of->ldc + n]);
-    }
+    store(j, rows, cols, c);
 }
 
 bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes)
@@ -381,7 +498,11 @@ bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes)
                                                of->b->matrix->format);
     if (!is_covered(of, &chain))
         return false;
-    const job j = make_job(of, lanes, &chain);
+    job j = make_job(of, lanes, &chain);
+    if (j.narrow) {
+        j.of_a = plumb_narrow_table_of(plumb_format_get(of->a->matrix->format), 8);
+        j.of_b = plumb_narrow_table_of(plumb_format_get(of->b->matrix->format), 7);
+    }
     for (size_t i = 0; i < BATCH / chain.group * chain.group; i++)
         j.w->order[plumb_chain_slot(&chain, i)] = (uint8_t)i;
     const unsigned before = plumb_mode_enter(false);

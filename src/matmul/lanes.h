@@ -10,6 +10,7 @@
 
 #include "matmul/chain.h"
 #include "matmul/micro.h"
+#include "matmul/narrow.h"
 #include "matmul/product.h"
 #include "matmul/sliced.h"
 
@@ -55,7 +56,23 @@ typedef uint64_t plumb_lane_prepare(size_t terms, size_t rows, int emin, const f
 /* main[64] = fma(c, da * db, main). */
 typedef void plumb_lane_join(float da, const float *db, const float *c, float *main);
 
-/* add NULL: every result of a unit by the definition. */
+/* Elements of one row of a panel of A, or column of B, from PLUMB_NARROW_SLOTS codes; sets bit
+ * `row` of special[] for each fused addition with an infinity or NaN among its terms.
+ */
+typedef void plumb_narrow_row(const plumb_narrow_table *table, size_t terms,
+                              const uint8_t *codes, size_t row, plumb_narrow_rows *to,
+                              uint64_t *special);
+typedef void plumb_narrow_column(const plumb_narrow_table *table, size_t terms,
+                                 const uint8_t *codes, size_t column,
+                                 plumb_narrow_columns *to, uint64_t *special);
+
+/* plumb_lane_add for rows `row` and `row` + 1, and fused addition `step` of both panels. */
+typedef void plumb_narrow_add(const plumb_lane_unit *unit, const plumb_narrow_rows *a,
+                              size_t row, const plumb_narrow_columns *b, size_t step,
+                              size_t width, const uint64_t *leave, float (*c)[PLUMB_LANES],
+                              uint64_t *left);
+
+/* add NULL: every result of a unit by the definition.  narrow_add NULL: all units by add. */
 typedef struct plumb_lanes {
     const char *name;
     unsigned cpu; /* PLUMB_CPU_* it needs */
@@ -65,6 +82,9 @@ typedef struct plumb_lanes {
     plumb_sliced_cut *cut;
     plumb_sliced_add *sum;
     plumb_micro_unpack *copy, *turn; /* that flush nothing while MXCSR does not say so */
+    plumb_narrow_row *narrow_row;
+    plumb_narrow_column *narrow_column;
+    plumb_narrow_add *narrow_add;
 } plumb_lanes;
 
 /* The reference comes first and the fastest last. */
@@ -83,6 +103,9 @@ size_t plumb_sliced_workspace(void);
 plumb_lane_add plumb_lane_add_avx2, plumb_lane_add_avx512;
 plumb_lane_prepare plumb_lane_prepare_avx2, plumb_lane_prepare_avx512;
 plumb_lane_join plumb_lane_join_avx2, plumb_lane_join_avx512;
+plumb_narrow_row plumb_narrow_row_avx512bf16;
+plumb_narrow_column plumb_narrow_column_avx512bf16;
+plumb_narrow_add plumb_narrow_add_avx512bf16;
 
 /* The body of every prepare, for the compiler to vectorise. */
 static inline uint64_t plumb_lane_prepare_any(size_t terms, size_t rows, int emin,

@@ -25,14 +25,18 @@ const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
 
 const plumb_lanes plumb_lanes_rows[] = {
     {"ref", PLUMB_CPU_BASELINE, NULL, NULL, NULL, plumb_sliced_cut_ref,
-     plumb_sliced_add_ref, plumb_sliced_copy_ref, plumb_sliced_turn_ref},
+     plumb_sliced_add_ref, plumb_sliced_copy_ref, plumb_sliced_turn_ref, NULL, NULL, NULL},
 #if defined(__x86_64__)
     {"avx2", PLUMB_CPU_AVX2, plumb_lane_add_avx2, plumb_lane_prepare_avx2,
      plumb_lane_join_avx2, plumb_sliced_cut_avx2, plumb_sliced_add_avx2,
-     plumb_micro_copy_avx2, plumb_micro_turn_avx2},
+     plumb_micro_copy_avx2, plumb_micro_turn_avx2, NULL, NULL, NULL},
     {"avx512", PLUMB_CPU_AVX512, plumb_lane_add_avx512, plumb_lane_prepare_avx512,
      plumb_lane_join_avx512, plumb_sliced_cut_avx512, plumb_sliced_add_avx512,
-     plumb_micro_copy_avx512, plumb_micro_turn_avx512},
+     plumb_micro_copy_avx512, plumb_micro_turn_avx512, NULL, NULL, NULL},
+    {"avx512bf16", PLUMB_CPU_AVX512BF16, plumb_lane_add_avx512, plumb_lane_prepare_avx512,
+     plumb_lane_join_avx512, plumb_sliced_cut_avx512, plumb_sliced_add_avx512,
+     plumb_micro_copy_avx512, plumb_micro_turn_avx512, plumb_narrow_row_avx512bf16,
+     plumb_narrow_column_avx512bf16, plumb_narrow_add_avx512bf16},
 #endif
 };
 const size_t plumb_lanes_count = sizeof plumb_lanes_rows / sizeof plumb_lanes_rows[0];
