@@ -27,15 +27,17 @@ typedef struct subject {
     bool slow;
 } subject;
 
+#define SMALL                                                                              \
+    "model.layers=2", "model.width=128", "model.heads=4", "model.ff=352",                  \
+        "model.context=64", "batch.sequences=16"
+#define LARGE                                                                              \
+    "model.layers=6", "model.width=384", "model.heads=6", "model.ff=1024",                 \
+        "model.context=256", "batch.sequences=16"
+
 static const subject subjects[] = {
-    {"te-current/0.4M",
-     {"recipe=te-current", "model.layers=2", "model.width=128", "model.heads=4",
-      "model.ff=352", "model.context=64", "batch.sequences=16"},
-     false},
-    {"te-current/10M",
-     {"recipe=te-current", "model.layers=6", "model.width=384", "model.heads=6",
-      "model.ff=1024", "model.context=256", "batch.sequences=16"},
-     true},
+    {"te-current/0.4M", {"recipe=te-current", SMALL}, false},
+    {"te-current/10M", {"recipe=te-current", LARGE}, true},
+    {"deepseek-v3/0.4M", {"recipe=deepseek-v3", SMALL}, false},
 };
 
 enum { SETTINGS = 16, PATH = 256, TEXT = 1 << 18 };

@@ -156,6 +156,77 @@ static void small_formats(void)
     check_done("samples of small formats");
 }
 
+/* The decoded amax of any codes under any scales, element by element. */
+static float by_element(const struct seen *seen, size_t height, size_t width, size_t ld)
+{
+    const plumb_quantized *q = &seen->q;
+    const float *values = plumb_format_decode_table(q->format);
+    const size_t across = (q->cols + width - 1) / width;
+    const float second = q->grain == PLUMB_GRAIN_NVFP4 ? q->d_tensor : 1;
+    float amax = 0;
+
+    for (size_t i = 0; i < q->rows; i++) {
+        for (size_t j = 0; j < q->cols; j++) {
+            const float v = fabsf(values[seen->codes[i * ld + j]]);
+            const float x = v * seen->d[i / height * across + j / width] * second;
+
+            if (isfinite(v) && isfinite(x) && x > amax)
+                amax = x;
+        }
+    }
+    return amax;
+}
+
+/* Codes are random bits, scales lie close together, far apart, or are not numbers. */
+static void any_blocks(void)
+{
+    static const struct {
+        const char *spec;
+        size_t rows, cols, height, width;
+        bool along_rows;
+        unsigned codes;
+    } rows[] = {
+        {"e4m3:1x128", 2, 300, 1, 128, false, 256},
+        {"e4m3:1x128", 300, 2, 128, 1, true, 256},
+        {"e5m2:128x128", 4, 150, 128, 128, false, 256},
+        {"e5m2:row:static=1", 20, 30, 1, 30, false, 256},
+        {"e3m2:row:static=1", 20, 30, 20, 1, true, 64},
+        {"e4m3:mx32", 8, 75, 1, 32, false, 256},
+        {"e2m1:nvfp4", 9, 66, 1, 16, false, 16},
+    };
+    static const float odd[] = {0, -2, INFINITY, NAN, 1, 1};
+    uint32_t state = 1;
+    float x[600];
+
+    for (size_t i = 0; i < 600; i++)
+        x[i] = (float)(i % 17) - 8;
+    for (size_t turn = 0; turn < 2100; turn++) {
+        const size_t at = turn % 7;
+        struct seen seen;
+        plumb_sample s;
+
+        quantize(&seen, rows[at].spec, x, rows[at].rows, rows[at].cols,
+                 rows[at].along_rows);
+        for (size_t i = 0; i < 600; i++) {
+            state = state * 1664525u + 1013904223u;
+            seen.codes[i] = (uint8_t)((state >> 16) % rows[at].codes);
+            if (turn % 3 == 0) /* few large ones */
+                seen.codes[i] &= (state >> 28) == 0 ? 0xff : 0x9f;
+            seen.d[i] = turn % 2 == 0 ? 1 + (float)(state >> 28) / 8
+                                      : ldexpf(1, (int)(state >> 27) - 16);
+            if (turn % 5 == 0 && (state >> 24) % 16 == 0)
+                seen.d[i] = odd[(state >> 20) % 6];
+        }
+        plumb_sample_fill(&s, &seen.q, &seen.counts);
+        const float want =
+            by_element(&seen, rows[at].height, rows[at].width, rows[at].cols);
+
+        CHECK(s.decoded_amax == want, "%s, turn %zu: %a, not %a", rows[at].spec, turn,
+              (double)s.decoded_amax, (double)want);
+    }
+    check_done("the decoded amax of any blocks");
+}
+
 static void joining(void)
 {
     plumb_sample a = {3, 4, 2, 10, 9, 0.5f, 100, 1, 2, 3, 4};
@@ -223,6 +294,7 @@ int main(void)
     samples();
     block_samples();
     small_formats();
+    any_blocks();
     joining();
     deviations();
     return check_exit();
