@@ -145,6 +145,19 @@ bool plumb_cpu_parse(const char *name, unsigned *mask);
  */
 bool plumb_cpu_is_amd(void);
 
+/* --- words that somebody mistyped ------------------------------------------- */
+
+/* The candidate nearest to word: edit distance at most a third of its length, where the case
+ * of letters costs nothing and a '*' in word stands for anything; else the first that begins
+ * with word, if it has three letters.  Or NULL.
+ */
+const char *plumb_nearest(const char *word, const char *const *candidates, size_t count);
+
+/* The same as the end of a sentence, "; did you mean 'e4m3'?", or "".  Returns text. */
+enum { PLUMB_HINT = 160 };
+const char *plumb_hint(const char *word, const char *const *candidates, size_t count,
+                       char text[PLUMB_HINT]);
+
 #ifdef __cplusplus
 }
 #endif

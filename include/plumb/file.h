@@ -166,9 +166,6 @@ json_t *plumb_settings_to_json(const plumb_setting *table, size_t count,
 /* Key, help, (range) and [default] of each setting, at most 79 columns wide; free(). */
 char *plumb_settings_describe(const plumb_setting *table, size_t count);
 
-/* The candidate nearest to word (edit distance at most a third of its length), or NULL. */
-const char *plumb_nearest(const char *word, const char *const *candidates, size_t count);
-
 #ifdef __cplusplus
 }
 #endif

@@ -71,6 +71,18 @@ static plumb_status make_example(const matmul_values *asked, bool transposed,
     return PLUMB_OK;
 }
 
+static plumb_status unknown_codes(const char *option, const char *codes, plumb_error *why)
+{
+    const char *names[PLUMB_FORMAT_COUNT];
+    char hint[PLUMB_HINT];
+
+    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++)
+        names[i] = plumb_format_get((plumb_format)i)->name;
+    plumb_hint(codes, names, PLUMB_FORMAT_COUNT, hint);
+    return plumb_fail(why, PLUMB_BAD_ARGUMENT, "%s is '%.60s', which is no format%s",
+                      option, codes, *hint != 0 ? hint : "; 'plumb format' lists them");
+}
+
 static plumb_status load_file(const char *path, const char *option, const char *codes,
                               matmul_side *side, plumb_error *why)
 {
@@ -78,9 +90,7 @@ static plumb_status load_file(const char *path, const char *option, const char *
     plumb_npy array;
 
     if (codes != NULL && !plumb_format_parse(codes, &format))
-        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
-                          "%s is '%.60s', which is no format; 'plumb format' lists them",
-                          option, codes);
+        return unknown_codes(option, codes, why);
     const plumb_status status =
         plumb_npy_load(path, codes != NULL ? &format : NULL, &array, why);
 

@@ -69,15 +69,13 @@ int cli_unknown(const char *name, const char *word)
 {
     const cli_vocabulary *vocabulary = cli_vocabulary_find(name, strlen(name));
     const char *words[MOST_WORDS], *about;
+    char hint[PLUMB_HINT];
     size_t count = 0;
 
     while (count < MOST_WORDS && (words[count] = vocabulary->nth(count, &about)) != NULL)
         count++;
-    const char *nearest = plumb_nearest(word, words, count);
-
-    if (nearest != NULL)
-        return cli_complain("unknown %s '%.60s'; did you mean '%s'?", vocabulary->what,
-                            word, nearest);
+    if (*plumb_hint(word, words, count, hint) != 0)
+        return cli_complain("unknown %s '%.60s'%s", vocabulary->what, word, hint);
     return cli_complain("unknown %s '%.60s'; '%s' lists them", vocabulary->what, word,
                         vocabulary->list);
 }

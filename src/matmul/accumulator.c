@@ -51,12 +51,26 @@ static void list_kinds(char *text, size_t size)
                      plumb_sum_kind_name((plumb_sum_kind)i));
 }
 
+/* For a name that is nearly one; "" where the name is right and what follows is not. */
+static const char *nearest_kind(const char *text, char hint[PLUMB_HINT])
+{
+    const char *names[PLUMB_SUM_COUNT];
+    char name[PLUMB_ACCUMULATOR_TEXT];
+    plumb_sum_kind kind;
+
+    for (int i = 0; i < PLUMB_SUM_COUNT; i++)
+        names[i] = plumb_sum_kind_name((plumb_sum_kind)i);
+    plumb_print(name, sizeof name, "%.*s", (int)strcspn(text, "+"), text);
+    hint[0] = 0;
+    return parse_kind(&text, &kind) ? hint : plumb_hint(name, names, PLUMB_SUM_COUNT, hint);
+}
+
 plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
                                      plumb_error *why)
 {
     plumb_accumulator read = {PLUMB_SUM_FP32, false, PLUMB_FP32};
     const char *at = text;
-    char allowed[160];
+    char allowed[160], hint[PLUMB_HINT];
 
     if (parse_kind(&at, &read.kind)) {
         read.promote128 = skip(&at, "+promote128");
@@ -66,6 +80,9 @@ plumb_status plumb_accumulator_parse(const char *text, plumb_accumulator *how,
             return PLUMB_OK;
         }
     }
+    if (*nearest_kind(text, hint) != 0)
+        return plumb_fail(why, PLUMB_BAD_INPUT, "\"%.80s\" is no accumulator%s", text,
+                          hint);
     list_kinds(allowed, sizeof allowed);
     return plumb_fail(why, PLUMB_BAD_INPUT,
                       "\"%.80s\" is no accumulator: %s, then +promote128 or nothing, then "

@@ -73,16 +73,24 @@ static void list_words(char *text, size_t size)
                      words[i].number != NULL ? words[i].number : "");
 }
 
-/* The formats that a spec may name. */
-static void list_formats(char *text, size_t size)
+static const char *nearest_word(const char *attempt, char hint[PLUMB_HINT])
 {
-    *text = 0;
-    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++) {
-        const plumb_format_info *info = plumb_format_get((plumb_format)i);
+    const char *names[WORDS];
 
-        if (info->is_signed)
-            plumb_append(text, size, "%s%s", *text != 0 ? " " : "", info->name);
-    }
+    for (size_t i = 0; i < WORDS; i++)
+        names[i] = words[i].text;
+    return plumb_hint(attempt, names, WORDS, hint);
+}
+
+/* The formats that a spec may name. */
+static size_t list_formats(const char *names[PLUMB_FORMAT_COUNT])
+{
+    size_t count = 0;
+
+    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++)
+        if (plumb_format_get((plumb_format)i)->is_signed)
+            names[count++] = plumb_format_get((plumb_format)i)->name;
+    return count;
 }
 
 /* The word that the n characters at text are, and where its number starts. */
@@ -180,9 +188,13 @@ static plumb_status parse_attribute(plumb_spec *spec, unsigned *given, const cha
     size_t start = 0;
     const word *w = find_word(text, n, &start);
     const char *range;
-    char allowed[320];
+    char allowed[320], hint[PLUMB_HINT];
 
     if (w == NULL) {
+        plumb_print(allowed, sizeof allowed, "%.*s", (int)n, text);
+        if (*nearest_word(allowed, hint) != 0)
+            return plumb_fail(why, PLUMB_BAD_INPUT, "\"%s\" is no attribute of a format%s",
+                              allowed, hint);
         list_words(allowed, sizeof allowed);
         return plumb_fail(why, PLUMB_BAD_INPUT,
                           "\"%.*s\" is no attribute of a format; allowed: %s", (int)n, text,
@@ -241,13 +253,19 @@ static plumb_status check_applies(const plumb_spec *spec, const plumb_spec *norm
 static plumb_status parse_format(const char *text, size_t n, plumb_format *format,
                                  plumb_error *why)
 {
-    char name[PLUMB_SPEC_TEXT], allowed[128];
+    const char *names[PLUMB_FORMAT_COUNT];
+    char name[PLUMB_SPEC_TEXT], allowed[128] = "", hint[PLUMB_HINT];
 
     memcpy(name, text, n);
     name[n] = 0;
     if (plumb_format_parse(name, format))
         return PLUMB_OK;
-    list_formats(allowed, sizeof allowed);
+    const size_t count = list_formats(names);
+
+    if (*plumb_hint(name, names, count, hint) != 0)
+        return plumb_fail(why, PLUMB_BAD_INPUT, "\"%s\" is no format%s", name, hint);
+    for (size_t i = 0; i < count; i++)
+        plumb_append(allowed, sizeof allowed, "%s%s", i > 0 ? " " : "", names[i]);
     return plumb_fail(why, PLUMB_BAD_INPUT, "\"%s\" is no format; allowed: %s", name,
                       allowed);
 }

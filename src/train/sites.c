@@ -87,14 +87,35 @@ bool sites_match(const site_table *t, const plumb_rule *rule)
 static plumb_status check_rules(const site_table *t, const plumb_rules *rules,
                                 plumb_error *why)
 {
+    char hint[PLUMB_HINT];
+
     for (size_t i = 0; i < rules->count; i++) {
+        const char *glob = rules->at[i].globs[0];
+
         if (!sites_match(t, &rules->at[i]))
             return plumb_fail(why, PLUMB_BAD_INPUT,
-                              "rules: rule %zu: '%.100s'%s matches no site of this model",
-                              i + 1, rules->at[i].globs[0],
-                              rules->at[i].glob_count > 1 ? " and what follows it" : "");
+                              "rules: rule %zu: '%.100s'%s matches no site of this model%s",
+                              i + 1, glob,
+                              rules->at[i].glob_count > 1 ? " and what follows it" : "",
+                              plumb_hint(glob, t->names, t->count, hint));
     }
     return PLUMB_OK;
+}
+
+static plumb_status unknown_recipe(const char *name, plumb_error *why)
+{
+    const char *names[64];
+    char hint[PLUMB_HINT], allowed[400] = "";
+    size_t count = 0;
+
+    for (; count < plumb_preset_count && count < 64; count++) {
+        names[count] = plumb_presets[count].name;
+        plumb_append(allowed, sizeof allowed, "%s%s", count > 0 ? ", " : "", names[count]);
+    }
+    if (*plumb_hint(name, names, count, hint) != 0)
+        return plumb_fail(why, PLUMB_BAD_INPUT, "recipe is '%.60s'%s", name, hint);
+    return plumb_fail(why, PLUMB_BAD_INPUT, "recipe is '%.60s'; allowed: %s", name,
+                      allowed);
 }
 
 /* The last that matches wins, and the rules of the run file stand behind those of the recipe. */
@@ -119,10 +140,7 @@ static plumb_status resolve_own(const settings *s, site_table *t, plumb_error *w
     plumb_status status = PLUMB_OK;
 
     if (preset == NULL)
-        return plumb_fail(
-            why, PLUMB_BAD_INPUT,
-            "recipe is '%s'; allowed: bf16, te-delayed, te-current, deepseek-v3",
-            s->recipe);
+        return unknown_recipe(s->recipe, why);
     if (s->rules != NULL)
         status = plumb_rules_from_json(s->rules, "rules", &rules, why);
     if (status == PLUMB_OK)

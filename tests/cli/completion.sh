@@ -40,6 +40,7 @@ answers "keys" "model.width=" train --set model.wi
 answers "values of a key" "recipe=bf16" train --set recipe=b
 answers "files of a key" ":file" train --set data=x
 answers "a key behind a flag's value" "seed=" train -o dir --set seed
+answers "a word behind a flag" "decoy" demo --quiet dec
 answers "a command" ":file" diagnose --plan -- py
 answers "a value that looks like a verb" "" train --set demo
 

@@ -213,7 +213,7 @@ wrong "three files" "one argument too many" "$PLUMB" matmul a.npy b.npy c.npy
 wrong "K differs" "K would be 3 and 2" "$PLUMB" matmul a.npy bt.npy --out c.npy
 wrong "layout" "--layout is 'nnn'; allowed: nt, nn, tn" "$PLUMB" matmul a.npy b.npy --layout nnn
 wrong "accumulator" "hopper-wgmm" "$PLUMB" matmul a.npy b.npy -a hopper-wgmm
-wrong "reference" '"hopper" is no accumulator' "$PLUMB" matmul a.npy b.npy --compare hopper
+wrong "reference" "\"hopper\" is no accumulator; did you mean 'hopper-wgmma'?" "$PLUMB" matmul a.npy b.npy --compare hopper
 wrong "reference of another shape" "a.npy is 2 x 3, the result 2 x 2" \
     "$PLUMB" matmul a.npy b.npy --compare a.npy
 wrong "format of the unit" "volta-16" "$PLUMB" matmul a.npy b.npy -a volta-16 --spec e4m3

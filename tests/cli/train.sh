@@ -42,6 +42,15 @@ rules:
 END
 try 'a rule for no site' 3 "$PLUMB" train rules.yaml --out third
 says 'a rule for no site' "rules: rule 2: 'layer.9/*' matches no site"
+sed 's,layer.9/\*,*/mlp.pu/fprop/*,' rules.yaml >site.yaml
+try 'a rule for nearly a site' 3 "$PLUMB" train site.yaml --out third
+says 'a rule for nearly a site' "did you mean 'layer.0/mlp.up/fprop/x'?"
+try 'nearly a recipe' 3 "$PLUMB" train --set recipe=deepsek-v3 --out third
+says 'nearly a recipe' "recipe is 'deepsek-v3'; did you mean 'deepseek-v3'?"
+try 'the beginning of a recipe' 3 "$PLUMB" train --set recipe=deepseek --out third
+says 'the beginning of a recipe' "did you mean 'deepseek-v3'?"
+try 'nothing like a recipe' 3 "$PLUMB" train --set recipe=zzz --out third
+says 'nothing like a recipe' "recipe is 'zzz'; allowed: bf16, te-delayed"
 sed 's/layer.9/layer.0/; 4s/bf16/e4m3:mx33/' rules.yaml >use.yaml
 try 'a rule with an unknown use' 3 "$PLUMB" train use.yaml --out third
 says 'a rule with an unknown use' 'rule 2, use "e4m3:mx33"'

@@ -48,6 +48,16 @@ wrong "a folder as run file" "not a file" "$PLUMB" diagnose .
 wrong "report of nothing" "needs an argument" "$PLUMB" report
 wrong "report of no study" "neither a study (verdict.json) nor a run" "$PLUMB" report nowhere
 wrong "unknown scenario" "did you mean 'decoy'?" "$PLUMB" demo decoi
+wrong "a format in capitals" "did you mean 'e4m3'?" "$PLUMB" format E4M3
+wrong "the beginning of a format" "unknown format 'ue'; 'plumb format' lists them" "$PLUMB" format ue
+wrong "nearly a choice" "allowed: nt, nn, tn" "$PLUMB" matmul --layout nx a.npy b.npy
+wrong "nearly an accumulator" "did you mean 'ada-mma'?" \
+    "$PLUMB" matmul --example signed -a ada-nma+promote128
+wrong "nearly a spec" "\"e4m2\" is no format; did you mean 'e4m3'?" \
+    "$PLUMB" matmul --example signed --spec e4m2:current
+wrong "nearly an attribute" "did you mean 'current'?" \
+    "$PLUMB" matmul --example signed --spec e4m3:curent
+wrong "help of nearly a verb" "did you mean 'matmul'?" "$PLUMB" help matmull
 wrong "help of no verb" "unknown command 'nothing'" "$PLUMB" help nothing
 wrong "CPU level" "allowed: baseline, avx2, avx512, avx512bf16" env PLUMB_CPU=mmx "$PLUMB" version
 wrong "no WordNet" "wordnet-base" "$PLUMB" text --wordnet nowhere

@@ -259,7 +259,11 @@ static void nearest(void)
                  {"", NULL},
                  {"rate", "rate"},
                  {"xxxxxxxxxxxx", NULL},
-                 {"raxx", NULL}};
+                 {"raxx", NULL},
+                 {"RATE", "rate"},
+                 {"*.haeds", "model.heads"},
+                 {"check", "checkpoint"},
+                 {"ch", NULL}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *got = plumb_nearest(cases[i].word, words, 4);

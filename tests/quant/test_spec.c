@@ -417,6 +417,10 @@ static void refusals(void)
     plumb_error why = {0};
     CHECK(plumb_spec_parse("e4m3:histroy=4", NULL, &spec, &why) == PLUMB_BAD_INPUT &&
               strstr(why.message, "histroy=4") != NULL &&
+              strstr(why.message, "did you mean 'history='") != NULL,
+          "the word and the nearest are not in \"%s\"", why.message);
+    CHECK(plumb_spec_parse("e4m3:zzzzzzzz", NULL, &spec, &why) == PLUMB_BAD_INPUT &&
+              strstr(why.message, "zzzzzzzz") != NULL &&
               strstr(why.message, "history=N") != NULL,
           "the word and what is allowed are not in \"%s\"", why.message);
     memset(longer, ':', sizeof longer);
