@@ -82,7 +82,8 @@ typedef struct cli_verb {
 enum { CLI_VALUES = 512 };
 
 extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_format, cli_matmul,
-    cli_footprint, cli_bench, cli_text, cli_version, cli_help, cli_completion, cli_man;
+    cli_footprint, cli_bench, cli_text, cli_version, cli_help, cli_completion, cli_man,
+    cli_explain;
 
 /* All verbs, in the order of `plumb help`. */
 extern const cli_verb *const cli_verbs[];
@@ -118,6 +119,9 @@ const cli_vocabulary *cli_vocabulary_find(const char *name, size_t length);
 
 /* "unknown format 'e4m'; did you mean 'e4m3'?", or what lists them; returns CLI_USAGE. */
 int cli_unknown(const char *vocabulary, const char *word);
+
+/* The n-th word of `plumb explain` and its kind. */
+const char *cli_word(size_t i, const char **about);
 
 /* The n-th scenario of `plumb demo` and its summary. */
 const char *cli_scenario(size_t i, const char **about);

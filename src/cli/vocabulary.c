@@ -53,6 +53,7 @@ static const cli_vocabulary vocabularies[] = {
     {"RECIPE", "recipe", "plumb explain", nth_recipe},
     {"COMMAND", "command", "plumb help", nth_verb},
     {"SETTING", "setting", "plumb train --settings", nth_setting},
+    {"WORD", "word", "plumb explain", cli_word},
     {"SCENARIO", "scenario", "plumb demo --list", cli_scenario},
 };
 

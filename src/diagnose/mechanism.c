@@ -10,6 +10,16 @@
 
 static const double consistent_within = 1.5;
 
+enum { STALE, MISSING, OVERFLOWS, RANGE, GRANULARITY, INCONSISTENT, NOT_ISOLATED, NAMES };
+
+const char *const plumb_mechanism_names[] = {
+    [STALE] = "stale scale",         [MISSING] = "missing scale",
+    [OVERFLOWS] = "overflow",        [RANGE] = "range",
+    [GRANULARITY] = "granularity",   [INCONSISTENT] = "inconsistent scale",
+    [NOT_ISOLATED] = "not isolated",
+};
+const size_t plumb_mechanism_count = NAMES;
+
 const char *plumb_trial_text(plumb_trial trial)
 {
     switch (trial) {
@@ -87,7 +97,7 @@ static void stale(const plumb_story *story, const plumb_spec *own, bool overflow
     char growth[80];
 
     print_growth(story, growth, sizeof growth);
-    m->name = "stale scale";
+    m->name = plumb_mechanism_names[STALE];
     if (story->frozen_since > 0)
         snprintf(
             m->text, sizeof m->text,
@@ -110,7 +120,7 @@ static void missing(const plumb_story *story, bool overflow, plumb_mechanism *m)
     if (story->known && story->flushed > 0.1)
         snprintf(lost, sizeof lost, ", and up to %.0f %% of them become zero",
                  100 * story->flushed);
-    m->name = "missing scale";
+    m->name = plumb_mechanism_names[MISSING];
     snprintf(m->text, sizeof m->text,
              "Values are cast without a scale%s%s; the same format with a scale that fits "
              "the tensor heals.",
@@ -131,7 +141,7 @@ static void unexplained(const plumb_trials *trials, const plumb_story *story,
     for (int t = 0; t < PLUMB_TRIAL_COUNT; t++)
         tried += trials->result[t] == PLUMB_TRIAL_FAILED;
     if (story->known && is_off(story->factor)) {
-        m->name = "inconsistent scale";
+        m->name = plumb_mechanism_names[INCONSISTENT];
         snprintf(
             m->text, sizeof m->text,
             "The scale does not belong to the data: what is decoded is %.3g times as large "
@@ -139,7 +149,7 @@ static void unexplained(const plumb_trials *trials, const plumb_story *story,
             story->factor);
         return;
     }
-    m->name = "not isolated";
+    m->name = plumb_mechanism_names[NOT_ISOLATED];
     if (story->known && story->frozen_since > 0) {
         char growth[80];
 
@@ -181,21 +191,21 @@ void plumb_mechanism_choose(const plumb_trials *trials, const plumb_story *seen,
             stale(story, own, overflow, m);
     } else if (overflow) {
         m->trial = PLUMB_TRIAL_SATURATE;
-        m->name = "overflow";
+        m->name = plumb_mechanism_names[OVERFLOWS];
         snprintf(
             m->text, sizeof m->text,
             "Values pass the largest finite one and the cast does not saturate; the same "
             "format and scale with a cast that saturates heals.");
     } else if (r[PLUMB_TRIAL_RANGE] == PLUMB_TRIAL_HEALED) {
         m->trial = PLUMB_TRIAL_RANGE;
-        m->name = "range";
+        m->name = plumb_mechanism_names[RANGE];
         snprintf(
             m->text, sizeof m->text,
             "The format has too little range: another 8-bit format with more range and "
             "fewer fraction bits heals.");
     } else if (r[PLUMB_TRIAL_GRAIN] == PLUMB_TRIAL_HEALED) {
         m->trial = PLUMB_TRIAL_GRAIN;
-        m->name = "granularity";
+        m->name = plumb_mechanism_names[GRANULARITY];
         snprintf(
             m->text, sizeof m->text,
             "One scale for the whole tensor is too coarse: the same format with a scale "

@@ -38,9 +38,12 @@ const char *plumb_trial_text(plumb_trial trial);
  */
 bool plumb_trial_of(const plumb_spec *own, const char *use, plumb_trial *trial);
 
+/* "stale scale" and the others that plumb_mechanism_choose gives. */
+extern const char *const plumb_mechanism_names[];
+extern const size_t plumb_mechanism_count;
+
 typedef struct plumb_mechanism {
-    const char *name; /* "stale scale", "missing scale", "overflow", "range", "granularity",
-                              "inconsistent scale", "not isolated"; NULL: none yet */
+    const char *name; /* one of plumb_mechanism_names; NULL: none yet */
     char text[400];
     bool by_counterfactual; /* a same-bits change healed; else only seen or compared */
     int trial;              /* the trial that names it, or -1 */

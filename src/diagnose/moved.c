@@ -61,6 +61,11 @@ static const struct statistic {
     {"decoded maximum over source maximum", decoded_ratio, 0.8, 1.25, 0, 0.8, 1.25},
 };
 
+const char *plumb_statistic_name(size_t i)
+{
+    return i < STATISTICS ? statistics[i].name : NULL;
+}
+
 /* --- samples by site ----------------------------------------------------------------------- */
 
 typedef struct by_site {

@@ -10,10 +10,12 @@
 
 #include "plumb/log.h"
 
+/* The name of the i-th statistic that is looked at; NULL past the last. */
+const char *plumb_statistic_name(size_t i);
+
 typedef struct plumb_movement {
     size_t site;           /* in the own run's table of sites */
-    const char *statistic; /* "headroom", "saturated fraction", "flushed fraction",
-                              "non-finite values", "decoded maximum over source maximum" */
+    const char *statistic; /* a plumb_statistic_name */
     int64_t step;
     double value, least, most; /* what was seen; the range that it left */
     bool against_clean;        /* the range is the clean arm's, not the format's limit */
