@@ -63,6 +63,19 @@ plumb_status plumb_report_run(const char *run_dir, json_t **verdict, plumb_error
 plumb_status plumb_report_run_html(const char *run_dir, const json_t *verdict,
                                    char path[4096], plumb_error *why);
 
+/* TensorBoard event files: STUDY/tensorboard/NN-LABEL for each run of the verdict (at most 200; the
+ * directory is made anew), RUN_DIR/tensorboard for one run.  path gets the directory's name.
+ *
+ * Loss, gradient norm and learning rate go by the names of Megatron-LM, torchtitan and Hugging
+ * Face's Trainer, site statistics by NAME_STATISTIC; where a run has more than 400,000 values of
+ * sites, the most harmed sites are taken.  Scalars only: samples hold no spectra.  Bytes depend on
+ * the run directory alone.
+ */
+plumb_status plumb_report_tensorboard(const char *study, const json_t *verdict,
+                                      char path[4096], plumb_error *why);
+plumb_status plumb_report_run_tensorboard(const char *run_dir, char path[4096],
+                                          plumb_error *why);
+
 #ifdef __cplusplus
 }
 #endif

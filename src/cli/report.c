@@ -14,12 +14,14 @@ enum { VERDICT_LIMIT = 64 << 20 };
 extern char **environ;
 
 typedef struct values {
-    bool json, no_html, open;
+    bool json, no_html, open, tensorboard;
 } values;
 
 static const cli_option options[] = {
     {"open", 0, NULL, CLI_FLAG, offsetof(values, open), 0, 0, NULL,
      "show the page in the browser (xdg-open)"},
+    {"tensorboard", 0, NULL, CLI_FLAG, offsetof(values, tensorboard), 0, 0, NULL,
+     "write event files for TensorBoard into DIR/tensorboard"},
     {"json", 0, NULL, CLI_FLAG, offsetof(values, json), 0, 0, NULL,
      "print the verdict as JSON (docs/verdict.md)"},
     {"no-html", 0, NULL, CLI_FLAG, offsetof(values, no_html), 0, 0, NULL,
@@ -52,6 +54,32 @@ static void open_page(const char *directory)
     free(page);
 }
 
+static void say_path(const char *what, const char *path)
+{
+    printf("%s: ", what);
+    cli_print_clean(stdout, path);
+    fputc('\n', stdout);
+}
+
+/* Event files; verdict NULL for one run.  A failure is told and makes the exit status 3. */
+static int export(const char *directory, const json_t *verdict, const values *asked,
+                  int code)
+{
+    plumb_error why = {0};
+    char path[4096];
+
+    if (!asked->tensorboard)
+        return code;
+    const plumb_status status =
+        verdict == NULL ? plumb_report_run_tensorboard(directory, path, &why)
+                        : plumb_report_tensorboard(directory, verdict, path, &why);
+    if (status != PLUMB_OK)
+        return cli_complain("%s", why.message);
+    if (!asked->json)
+        say_path("tensorboard", path);
+    return code;
+}
+
 /* One run: there is no verdict.json, and none is written. */
 static int show_run(const char *directory, const values *asked)
 {
@@ -70,18 +98,15 @@ static int show_run(const char *directory, const values *asked)
     const int code = (int)json_integer_value(json_object_get(verdict, "exit"));
     if (asked->json) {
         cli_print_json(verdict);
-        return code;
+        return export(directory, NULL, asked, code);
     }
     const plumb_status status = plumb_report_terminal(&screen, verdict, &why);
     json_decref(verdict);
     if (status != PLUMB_OK && !ferror(stdout))
         return cli_complain("%s", why.message);
-    if (path[0] != 0) {
-        fputs("report: ", stdout);
-        cli_print_clean(stdout, path);
-        fputc('\n', stdout);
-    }
-    return code;
+    if (path[0] != 0)
+        say_path("report", path);
+    return export(directory, NULL, asked, code);
 }
 
 static int show(const char *directory, const values *asked)
@@ -100,7 +125,8 @@ static int show(const char *directory, const values *asked)
     else if (status != PLUMB_OK)
         code = cli_complain("%s", why.message);
     else
-        code = cli_show_verdict(directory, verdict, asked->json, !asked->no_html);
+        code = export(directory, verdict, asked,
+                      cli_show_verdict(directory, verdict, asked->json, !asked->no_html));
     json_decref(verdict);
     free(path);
     return code;

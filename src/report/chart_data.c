@@ -1,11 +1,8 @@
-/* Which runs and which site are drawn, and their numbers.  Names of directories come from
- * verdict.json, so an id that could leave the study is no id.
- */
+/* Which runs and which site are drawn, and their numbers. */
 #include "report/chart.h"
 
 #include "plumb/file.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,29 +77,6 @@ static void pick_runs(const report_verdict *v, const report_run *run[REPORT_ROLE
     run[REPORT_MASK] = prefer(v, "mask", REPORT_HELD);
 }
 
-static bool is_id(const char *id)
-{
-    size_t size = 0;
-
-    if (id == NULL)
-        return false;
-    for (; id[size] != 0; size++)
-        if (size >= 64 ||
-            (!isalnum((unsigned char)id[size]) && id[size] != '-' && id[size] != '_'))
-            return false;
-    return size > 0;
-}
-
-/* STUDY/runs/ID/run, or false. */
-static bool directory_of(const char *study, const report_run *run, char path[4096])
-{
-    if (!is_id(run->id))
-        return false;
-    const int size = snprintf(path, 4096, "%s/runs/%s/run", study, run->id);
-
-    return size > 0 && size < 4096;
-}
-
 static plumb_status load_arms(const char *study, report_charts *c, plumb_error *why)
 {
     char path[4096];
@@ -112,7 +86,7 @@ static plumb_status load_arms(const char *study, report_charts *c, plumb_error *
 
         if (run == NULL)
             continue;
-        if (directory_of(study, run, path) &&
+        if (report_run_directory(study, run, path) &&
             report_series_run(path, c->arm[role], why) == PLUMB_NO_MEMORY)
             return PLUMB_NO_MEMORY;
         if (c->arm[role][REPORT_LOSS].count == 0)
@@ -163,7 +137,7 @@ static bool try_site(const char *study, const report_run *run, const char *site,
 {
     char path[4096];
 
-    return directory_of(study, run, path) && read_site(path, site, series, heat);
+    return report_run_directory(study, run, path) && read_site(path, site, series, heat);
 }
 
 /* What the directory says besides its samples: the deviation from bf16, and the site's format. */
@@ -208,7 +182,7 @@ static void load_ill(const char *study, report_charts *c)
                 char path[4096];
 
                 c->ill = run;
-                if (directory_of(study, run, path))
+                if (report_run_directory(study, run, path))
                     load_words(path, c);
                 return;
             }

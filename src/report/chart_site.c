@@ -87,7 +87,8 @@ static void draw_headroom(report_text *svg, const report_charts *c,
     report_svg_axis_y(svg, frame, false);
     report_svg_line(svg, "limit", frame->left, one, frame->left + frame->width, one);
     report_svg_words(svg, "mark", frame->left + frame->width - 4, one - 6, "end",
-                     "1: the format is full; below it values saturate");
+                     narrow ? "1: full"
+                            : "1: the format is full; below it values saturate");
     report_svg_words(svg, "unit", frame->left - (narrow ? 36 : 44), frame->top - 12,
                      "start", "headroom (log axis)");
     if (c->well != NULL) {

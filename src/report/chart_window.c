@@ -129,8 +129,8 @@ void report_draw_window(report_text *svg, const report_charts *c, bool narrow)
             most = fmax(most, -log2(rows[i].headroom));
     }
     /* A third of the width to each side has the words. */
-    frame.first = low - (high - low) * (narrow ? 0.95 : 0.6);
-    frame.last = high + fmin(fmax(most, 1), 40) + (high - low) * (narrow ? 0.55 : 0.3);
+    frame.first = low - (high - low) * (narrow ? 1.1 : 0.6);
+    frame.last = high + fmin(fmax(most, 1), 40) + (high - low) * (narrow ? 0.95 : 0.3);
     frame.height = 24 * (double)count;
     report_svg_open(svg, narrow ? 360 : 920, frame.top + frame.height + 40, NULL,
                     "Values of the site beside the window of its format, over steps");

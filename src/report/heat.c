@@ -149,8 +149,7 @@ static int by_harm(const void *a, const void *b)
     return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* row[site] is the site's row, or SIZE_MAX. */
-static plumb_status choose_rows(const plumb_samples *samples, size_t rows, size_t *row,
+plumb_status report_heat_choose(const plumb_samples *samples, size_t rows, size_t *row,
                                 plumb_error *why)
 {
     ranked *list = calloc(samples->site_count + 1, sizeof *list);
@@ -234,7 +233,7 @@ plumb_status report_heat_sites(const plumb_samples *samples, size_t bytes,
             if (is_written(samples, (report_statistic)t))
                 status = make_cells(heat, (report_statistic)t, why);
         if (status == PLUMB_OK)
-            status = choose_rows(samples, heat->rows, row, why);
+            status = report_heat_choose(samples, heat->rows, row, why);
         if (status == PLUMB_OK)
             status = name_rows(heat, samples, row, why);
         if (status == PLUMB_OK)

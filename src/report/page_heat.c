@@ -69,10 +69,10 @@ void report_page_heat(report_text *html, const report_charts *c)
 
     if (c->ill_heat.rows + c->well_heat.rows + c->shadow.rows == 0)
         return;
-    report_add(html,
-               "<section>\n<h2>Sites over steps</h2>\n<p class=\"lead\">Each cell has "
-               "the worst of its steps. Point at one to read it; drag over a part to "
-               "look closer.</p>\n<figure class=\"heat\">\n");
+    report_add(html, "<section class=\"drawn\">\n<h2>Sites over steps</h2>\n<p "
+                     "class=\"lead\">Each cell has "
+                     "the worst of its steps. Point at one to read it; drag over a part to "
+                     "look closer.</p>\n<figure class=\"heat\">\n");
     add_map(html, c, &c->ill_heat, report_role_name[REPORT_OWN]);
     add_map(html, c, &c->well_heat, report_role_name[c->well_role]);
     add_map(html, c, &c->shadow, report_role_name[REPORT_OWN]);

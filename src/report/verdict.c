@@ -5,6 +5,7 @@
 
 #include "plumb/file.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,6 +342,30 @@ void report_verdict_free(report_verdict *verdict)
 {
     free(verdict->runs);
     *verdict = (report_verdict){0};
+}
+
+/* --- where a run lies ------------------------------------------------------------- */
+
+static bool is_id(const char *id)
+{
+    size_t size = 0;
+
+    if (id == NULL)
+        return false;
+    for (; id[size] != 0; size++)
+        if (size >= 64 ||
+            (!isalnum((unsigned char)id[size]) && id[size] != '-' && id[size] != '_'))
+            return false;
+    return size > 0;
+}
+
+bool report_run_directory(const char *study, const report_run *run, char path[4096])
+{
+    if (!is_id(run->id))
+        return false;
+    const int size = snprintf(path, 4096, "%s/runs/%s/run", study, run->id);
+
+    return size > 0 && size < 4096;
 }
 
 /* --- words about runs ------------------------------------------------------------ */

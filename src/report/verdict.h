@@ -80,6 +80,11 @@ plumb_status report_verdict_read(const json_t *json, report_verdict *verdict,
                                  plumb_error *why);
 void report_verdict_free(report_verdict *verdict);
 
+/* STUDY/runs/ID/run.  False where it has no id: ids come from verdict.json, so one that could
+ * leave the study is none.
+ */
+bool report_run_directory(const char *study, const report_run *run, char path[4096]);
+
 /* A search phase asks what heals; "heals" is said of its runs only. */
 bool report_is_search(const report_run *run);
 bool report_is_phase(const report_run *run, const char *phase);
