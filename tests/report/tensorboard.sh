@@ -16,7 +16,7 @@ while [ "$i" -lt 400 ]; do
     echo "line $i of a text that is long enough to train on for a few steps"
     i=$((i + 1))
 done >"$work/text"
-"$PLUMB" train --set data="$work/text" --set optimizer.steps=4 --set sensors.every=2 \
+"$PLUMB" train --set data="$work/text" --set recipe=te-delayed --set optimizer.steps=4 --set sensors.every=2 \
     --out "$work/run" >"$work/log" 2>&1 || {
     cat "$work/log"
     exit 1
