@@ -234,6 +234,71 @@ plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
                           const plumb_operand *b, float *c, size_t ldc, bool accumulate,
                           plumb_tile tile, void *workspace, plumb_error *why);
 
+/* --- what a product may be given besides ------------------------------------ */
+
+/* B as the micro-kernels of this machine read it: decoded, turned and padded, once for many
+ * products.  The bytes are good in the process that wrote them and for as long as
+ * plumb_cpu_limit is left alone; they hold copies of codes and MX scales, which must be the same
+ * in every product that gets them.  Plain data; threads may share one.
+ */
+typedef struct plumb_packed {
+    const void *kernel; /* whose layout it is */
+    const float *x;     /* the memory given to plumb_pack */
+    size_t n, k;
+    bool folded; /* MX scales are multiplied in */
+} plumb_packed;
+
+/* Bytes that B takes when packed for the canonical accumulator: two or four for each code, in whole
+ * slivers.  PLUMB_BAD_SHAPE when that is no size; what plumb_matmul says about B itself.
+ */
+plumb_status plumb_packed_need(const plumb_operand *b, size_t *bytes, plumb_error *why);
+
+/* Packs B into memory of so many bytes, aligned to 64. */
+plumb_status plumb_pack(const plumb_operand *b, void *memory, plumb_packed *packed,
+                        plumb_error *why);
+
+/* What is done with results while they are in the cache, in the pass that stores them: the same bytes
+ * and counts as by plumb_cast_encode on the stored C, row by row.
+ *
+ * Each call adds to counts and raises *amax: give every thread its own and add them up
+ * (plumb_counts_add, the larger amax), in any order.
+ */
+typedef struct plumb_epilogue {
+    float *amax; /* largest |C|, ignoring NaN (plumb_cast_amax); NULL: not wanted */
+
+    /* NULL: C is not cast.  The scale is known before the product (delayed and static scaling).
+     * C[i, j] is element i * n + j, whatever ldc, for the bits of a stochastic rounding.
+     */
+    const plumb_cast *cast;
+    void *codes; /* of C[i, j] at i * ld + j */
+    size_t ld;
+    plumb_counts *counts; /* NULL: not wanted */
+} plumb_epilogue;
+
+/* Zero-initialised: nothing. */
+typedef struct plumb_extras {
+    /* Of this B.  The product reads it if it can, and packs B itself if it cannot: for other
+     * accumulators, formats of A that another kernel takes, tiles whose first column is no multiple
+     * of 32, blocks of nvfp4, MX scales near the limits of fp32.  The bits are the same.
+     */
+    const plumb_packed *packed;
+
+    const plumb_epilogue *epilogue;
+} plumb_extras;
+
+/* plumb_matmul with extras (which may be NULL).  With a cast and the canonical accumulator c may be
+ * NULL, unless it accumulates: then there are codes alone.
+ *
+ * Besides what plumb_matmul says: PLUMB_BAD_SHAPE for a packed B of another shape and for ld
+ * below n, PLUMB_BAD_ARGUMENT for a missing c, what plumb_cast_encode says about the cast.  Nothing
+ * is written then.
+ */
+plumb_status plumb_matmul_extended(const plumb_accumulator *how, const plumb_operand *a,
+                                   const plumb_operand *b, float *c, size_t ldc,
+                                   bool accumulate, plumb_tile tile,
+                                   const plumb_extras *extras, void *workspace,
+                                   plumb_error *why);
+
 #ifdef __cplusplus
 }
 #endif

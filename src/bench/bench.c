@@ -109,8 +109,9 @@ plumb_status plumb_bench_run(const plumb_bench_options *options, json_t **docume
                              plumb_error *why)
 {
     static bench_list_fn *const lists[] = {
-        bench_list_machine,      bench_list_casts,   bench_list_quantize, bench_list_matmul,
-        bench_list_accumulators, bench_list_threads, bench_list_math,     bench_list_train};
+        bench_list_machine, bench_list_casts,    bench_list_quantize,
+        bench_list_matmul,  bench_list_epilogue, bench_list_accumulators,
+        bench_list_threads, bench_list_math,     bench_list_train};
     const bench_machine machine = bench_machine_look();
     bench_list list = {0};
     plumb_status status;

@@ -111,7 +111,8 @@ void bench_add(bench_list *list, const bench_case *row);
 
 typedef void bench_list_fn(bench_list *list, const bench_machine *machine);
 bench_list_fn bench_list_machine, bench_list_casts, bench_list_quantize, bench_list_matmul,
-    bench_list_accumulators, bench_list_math, bench_list_threads, bench_list_train;
+    bench_list_epilogue, bench_list_accumulators, bench_list_math, bench_list_threads,
+    bench_list_train;
 
 typedef struct bench_python bench_python; /* see peer.h */
 

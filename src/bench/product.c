@@ -75,8 +75,27 @@ void bench_multiply(void *product)
 
     p->a.matrix = &p->qa;
     p->b.matrix = &p->qb;
-    plumb_matmul_with(p->micro, &plumb_lanes_rows[0], NULL, &p->a, &p->b, p->c, p->n, false,
-                      p->tile, p->workspace, NULL);
+    const plumb_extras extras = {.packed = p->packed.x != NULL ? &p->packed : NULL};
+
+    plumb_matmul_extended_with(p->micro, &plumb_lanes_rows[0], NULL, &p->a, &p->b, p->c,
+                               p->n, false, p->tile, &extras, p->workspace, NULL);
+}
+
+plumb_status bench_product_pack(bench *b, bench_product *p, plumb_error *why)
+{
+    size_t bytes;
+
+    p->b.matrix = &p->qb;
+    const plumb_status status = plumb_packed_need_with(p->micro, &p->b, &bytes, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    void *memory = bench_take(b, bytes, why);
+
+    if (memory == NULL)
+        return PLUMB_NO_MEMORY;
+    plumb_pack_with(p->micro, &p->b, memory, &p->packed);
+    return PLUMB_OK;
 }
 
 size_t bench_product_outputs(const bench_product *p, float *want,
@@ -87,6 +106,7 @@ size_t bench_product_outputs(const bench_product *p, float *want,
     bench_product reference = *p;
 
     reference.micro = &plumb_micros[0];
+    reference.packed.x = NULL;
     reference.c = want;
     for (size_t i = 0; i < count; i++) {
         const size_t row = whole ? 0 : i * (p->n - height) / (count - 1);

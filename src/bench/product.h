@@ -21,12 +21,16 @@ typedef struct bench_product {
     plumb_operand a, b; /* matrix is set by bench_multiply */
     plumb_tile tile;    /* zero: all */
     float *c;
+    plumb_packed packed; /* of B, if bench_product_pack was called */
     void *workspace;
 } bench_product;
 
 /* Quantised normal operands, room for the result, the fastest variant. */
 plumb_status bench_product_take(bench *b, const bench_shape *shape, size_t n,
                                 bench_product *product, plumb_error *why);
+
+/* From then on B is packed already. */
+plumb_status bench_product_pack(bench *b, bench_product *product, plumb_error *why);
 
 /* All variants that this CPU may run, slowest first; returns how many. */
 size_t bench_product_variants(const bench_product *base,

@@ -4,13 +4,12 @@
  * within one: each result is carried through the panels of K from first to last.
  */
 #include "base/size.h"
-#include "matmul/fold.h"
+#include "matmul/epilogue.h"
 #include "matmul/mode.h"
-#include "matmul/product.h"
+#include "matmul/packed.h"
 #include "matmul/round.h"
 
 enum { MC = 192, NC = 384 }; /* packed panels and running sums stay in a 1 MiB cache */
-enum { PART = 64 };          /* outer indices packed at once: a multiple of every nr */
 
 /* One call: what, where to, with which pieces of the workspace. */
 typedef struct product {
@@ -21,6 +20,8 @@ typedef struct product {
     plumb_scales da, db; /* of the panels at hand */
     plumb_panel held;    /* what the slivers hold ... */
     bool held_folded;    /* ... with the scales in it? */
+    bool folded;         /* scales are in the panels at hand */
+    const float *b_at;   /* the slivers at hand: these, or the caller's */
 } product;
 
 /* Blocks of K in a panel that have scales of their own, at most. */
@@ -111,15 +112,55 @@ static void join_blocks(const product *p, size_t i, size_t j, size_t chains,
     }
 }
 
+static void store_tile(const product *p, const plumb_panel *a, const plumb_panel *b,
+                       size_t i, size_t j, const float *sum, float *c, size_t ldc)
+{
+    p->micro->store(sum, c, ldc, smaller(p->micro->mr, a->outer_count - i),
+                    smaller(p->micro->nr, b->outer_count - j), p->of->accumulate);
+}
+
+static void round_row(float *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        x[j] = plumb_round_fp16(x[j]);
+}
+
+/* Stores whole rows of a chunk, tile beside tile, and hands them to the epilogue, without the
+ * flushing.  Where C is not wanted they lie where A was packed, which is done with.
+ */
+static void end_rows(const product *p, const plumb_panel *a, const plumb_panel *b)
+{
+    const plumb_micro *micro = p->micro;
+    const plumb_product *of = p->of;
+    const size_t ldc = of->c != NULL ? of->ldc : NC;
+    const size_t column = plumb_round_up(a->outer_count, micro->mr) * micro->nr;
+
+    for (size_t i = 0; i < a->outer_count; i += micro->mr) {
+        float *rows = of->c != NULL ? of->c + (a->outer + i) * ldc + b->outer : p->rows;
+        const float *sum = p->sums + i * micro->nr;
+
+        for (size_t j = 0; j < b->outer_count; j += micro->nr, sum += column)
+            store_tile(p, a, b, i, j, sum, rows + j, ldc);
+        const unsigned before = plumb_mode_enter(false);
+
+        for (size_t r = 0; r < micro->mr && i + r < a->outer_count; r++, rows += ldc) {
+            if (of->how->output == PLUMB_FP16)
+                round_row(rows, b->outer_count);
+            plumb_epilogue_row(of, a->outer + i + r, b->outer, b->outer_count, rows);
+        }
+        plumb_mode_leave(before);
+    }
+}
+
 /* All tiles of one pair of packed panels. */
 static void multiply_panels(const product *p, const plumb_panel *a, const plumb_panel *b)
 {
     const plumb_micro *micro = p->micro;
     const plumb_product *of = p->of;
     const size_t chains = plumb_chains_in(a->k_count);
-    const bool joins = of->scaling.block > 0 && !p->held_folded;
+    const bool joins = of->scaling.block > 0 && !p->folded;
     const bool first = a->k == 0, last = a->k + a->k_count == p->depth;
-    const float *sliver = p->slivers;
+    const float *sliver = p->b_at;
     float *sum = p->sums;
 
     for (size_t j = 0; j < b->outer_count; j += micro->nr) {
@@ -130,17 +171,18 @@ static void multiply_panels(const product *p, const plumb_panel *a, const plumb_
                 join_blocks(p, i, j, chains, rows, sliver, first, sum);
             else
                 micro->run(chains, rows, sliver, sum, first);
-            if (last) {
+            if (last)
                 finish_sum(p, sum, p->da.d + i, p->db.d + j);
-                micro->store(sum, of->c + (a->outer + i) * of->ldc + b->outer + j, of->ldc,
-                             smaller(micro->mr, a->outer_count - i),
-                             smaller(micro->nr, b->outer_count - j), of->accumulate);
-            }
+            if (last && of->extras.epilogue == NULL)
+                store_tile(p, a, b, i, j, sum,
+                           of->c + (a->outer + i) * of->ldc + b->outer + j, of->ldc);
             rows += micro->mr * PLUMB_MICRO_LD;
             sum += micro->mr * micro->nr;
         }
         sliver += plumb_sliver_floats(micro, chains);
     }
+    if (last && of->extras.epilogue != NULL)
+        end_rows(p, a, b);
 }
 
 static bool can_fold(const product *p)
@@ -157,40 +199,32 @@ static bool same_panel(const plumb_panel *a, const plumb_panel *b)
            a->k_count == b->k_count;
 }
 
-/* Packs a panel of A or of B, and multiplies its scales in while a part of it is in the first
- * cache.
- */
-static void pack_panel(const product *p, bool of_b, const plumb_panel *panel, bool folded)
+/* Where the caller's packed B has the panel, folded or not as this product needs it; else NULL. */
+static const float *packed_panel(const product *p, const plumb_panel *b, bool folded)
 {
-    const plumb_micro *micro = p->micro;
-    const plumb_operand *operand = of_b ? p->of->b : p->of->a;
-    const plumb_scales *d = of_b ? &p->db : &p->da;
-    const size_t chains = plumb_chains_in(panel->k_count);
-    const size_t line = of_b ? chains * micro->chain : PLUMB_MICRO_LD;
-    plumb_micro_pack *pack = of_b ? micro->slivers : micro->rows;
-    plumb_micro_fold *fold = of_b ? micro->fold_slivers : micro->fold_rows;
-    float *to = of_b ? p->slivers : p->rows;
+    const plumb_packed *packed = p->of->extras.packed;
 
-    for (size_t i = 0; i < panel->outer_count; i += PART, to += PART * line) {
-        const size_t count = smaller(PART, panel->outer_count - i);
-        const plumb_panel part = {panel->outer + i, count, panel->k, panel->k_count};
-        const plumb_scales scales = {d->d + i, d->stride, d->blocks, count};
-
-        pack(micro, operand, &part, to);
-        if (folded)
-            fold(micro, &scales, chains, to);
-    }
+    if (packed == NULL || packed->kernel != p->micro || packed->folded != folded ||
+        p->panel_depth != PLUMB_MICRO_KC || b->outer % p->micro->nr != 0)
+        return NULL;
+    return packed->x + plumb_packed_at(p->micro, packed->n, b->outer, b->k,
+                                       plumb_chains_in(b->k_count));
 }
 
-/* Packs a pair of panels, B only if the slivers do not hold it already. */
+/* Packs a pair of panels, B only if it is not packed already. */
 static void pack_panels(product *p, const plumb_panel *a, const plumb_panel *b)
 {
     const bool folded = can_fold(p);
 
-    pack_panel(p, false, a, folded);
+    p->folded = folded;
+    plumb_pack_panel(p->micro, p->of->a, false, a, folded ? &p->da : NULL, p->rows);
+    p->b_at = packed_panel(p, b, folded);
+    if (p->b_at != NULL)
+        return;
+    p->b_at = p->slivers;
     if (same_panel(&p->held, b) && p->held_folded == folded)
         return;
-    pack_panel(p, true, b, folded);
+    plumb_pack_panel(p->micro, p->of->b, true, b, folded ? &p->db : NULL, p->slivers);
     p->held = *b;
     p->held_folded = folded;
 }
@@ -241,10 +275,8 @@ static void multiply_tile(product *p, const plumb_tile *tile)
 
 static void round_tile(const plumb_product *of)
 {
-    for (size_t i = of->tile.row; i < of->tile.row_end; i++) {
-        for (size_t j = of->tile.col; j < of->tile.col_end; j++)
-            of->c[i * of->ldc + j] = plumb_round_fp16(of->c[i * of->ldc + j]);
-    }
+    for (size_t i = of->tile.row; i < of->tile.row_end; i++)
+        round_row(of->c + i * of->ldc + of->tile.col, of->tile.col_end - of->tile.col);
 }
 
 /* K of a panel: whole blocks, and whole chains in them; a block of less is a panel. */
@@ -264,6 +296,6 @@ void plumb_canonical_product(const plumb_product *of, const plumb_micro *micro)
     const unsigned before = plumb_mode_enter(micro->ftz);
     multiply_tile(&p, &of->tile);
     plumb_mode_leave(before);
-    if (of->how->output == PLUMB_FP16)
+    if (of->how->output == PLUMB_FP16 && of->extras.epilogue == NULL)
         round_tile(of);
 }

@@ -63,6 +63,18 @@ static range values_of(plumb_format format)
     return (range){info->emin - info->fraction_bits, info->emax + 1};
 }
 
+static bool stays_normal(range values, range scales)
+{
+    return is_normal(scales) && is_normal(product_of(values, scales));
+}
+
+bool plumb_can_fold_one(plumb_format format, const plumb_scales *scales)
+{
+    range by;
+
+    return exponents(scales, &by) && stays_normal(values_of(format), by);
+}
+
 bool plumb_can_fold(plumb_format a_format, const plumb_scales *a, plumb_format b_format,
                     const plumb_scales *b)
 {
@@ -72,11 +84,8 @@ bool plumb_can_fold(plumb_format a_format, const plumb_scales *a, plumb_format b
     if (!exponents(a, &by_a) || !exponents(b, &by_b))
         return false;
     sums.most += TERMS;
-    const range scale = product_of(by_a, by_b);
-
-    return is_normal(sums) && is_normal(scale) && is_normal(product_of(sums, scale)) &&
-           is_normal(by_a) && is_normal(product_of(of_a, by_a)) && is_normal(by_b) &&
-           is_normal(product_of(of_b, by_b));
+    return is_normal(sums) && stays_normal(sums, product_of(by_a, by_b)) &&
+           stays_normal(of_a, by_a) && stays_normal(of_b, by_b);
 }
 
 void plumb_fold_rows(const plumb_micro *micro, const plumb_scales *scales, size_t chains,

@@ -10,9 +10,10 @@
 
 #include "matmul/pack.h"
 
-/* By the rule in fold.c. */
+/* By the rule in fold.c: of both sides together; of one, whatever the other may be. */
 bool plumb_can_fold(plumb_format a_format, const plumb_scales *a, plumb_format b_format,
                     const plumb_scales *b);
+bool plumb_can_fold_one(plumb_format format, const plumb_scales *scales);
 
 /* For micro-kernels whose packed operands are fp32. */
 plumb_micro_fold plumb_fold_rows, plumb_fold_slivers;

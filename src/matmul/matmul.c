@@ -1,8 +1,9 @@
 /* The face of a product: checks everything, then hands it to the canonical micro-kernels, to
  * exact sums or to a matrix unit.  C is untouched unless everything is right.
  */
+#include "matmul/epilogue.h"
 #include "matmul/lanes.h"
-#include "matmul/product.h"
+#include "matmul/packed.h"
 #include "matmul/round.h"
 #include "quant/grain.h"
 
@@ -58,8 +59,9 @@ static plumb_status check_operand(const plumb_operand *operand, const char *name
     return PLUMB_OK;
 }
 
-static plumb_status check_shapes(const plumb_operand *a, const plumb_operand *b, size_t ldc,
-                                 plumb_tile *tile, plumb_error *why)
+static plumb_status check_shapes(const plumb_operand *a, const plumb_operand *b,
+                                 const float *c, size_t ldc, plumb_tile *tile,
+                                 plumb_error *why)
 {
     const size_t m = plumb_operand_outer(a), n = plumb_operand_outer(b);
 
@@ -74,9 +76,9 @@ static plumb_status check_shapes(const plumb_operand *a, const plumb_operand *b,
         return plumb_fail(why, PLUMB_BAD_SHAPE,
                           "tile [%zu, %zu) x [%zu, %zu) leaves the product of %zu x %zu",
                           tile->row, tile->row_end, tile->col, tile->col_end, m, n);
-    if (ldc < n)
+    if (c != NULL && ldc < n)
         return plumb_fail(why, PLUMB_BAD_SHAPE, "ldc=%zu is below n=%zu", ldc, n);
-    if (!fits(m, ldc, sizeof(float)))
+    if (c != NULL && !fits(m, ldc, sizeof(float)))
         return plumb_fail(why, PLUMB_BAD_SHAPE, "C: %zu rows of ldc=%zu overflow", m, ldc);
     return PLUMB_OK;
 }
@@ -144,6 +146,17 @@ static plumb_status check_scales(const plumb_operand *operand, const char *name,
     return PLUMB_OK;
 }
 
+static plumb_status check_packed(const plumb_product *p, plumb_error *why)
+{
+    const plumb_packed *packed = p->extras.packed;
+    const size_t n = plumb_operand_outer(p->b), k = plumb_operand_depth(p->b);
+
+    if (packed == NULL || (packed->n == n && packed->k == k))
+        return PLUMB_OK;
+    return plumb_fail(why, PLUMB_BAD_SHAPE, "B is [%zu, %zu], what is packed [%zu, %zu]", n,
+                      k, packed->n, packed->k);
+}
+
 static plumb_status check(plumb_product *p, plumb_error *why)
 {
     plumb_status status = check_how(p->how, why);
@@ -153,9 +166,13 @@ static plumb_status check(plumb_product *p, plumb_error *why)
     if (status == PLUMB_OK)
         status = check_operand(p->b, "B", why);
     if (status == PLUMB_OK)
-        status = check_shapes(p->a, p->b, p->ldc, &p->tile, why);
+        status = check_shapes(p->a, p->b, p->c, p->ldc, &p->tile, why);
     if (status == PLUMB_OK)
         status = check_formats(p->how, p->a->matrix->format, p->b->matrix->format, why);
+    if (status == PLUMB_OK)
+        status = check_packed(p, why);
+    if (status == PLUMB_OK)
+        status = plumb_epilogue_check(p, why);
     if (status != PLUMB_OK)
         return status;
     p->scaling = plumb_scaling_of(p->how, p->a, p->b);
@@ -166,9 +183,41 @@ static plumb_status check(plumb_product *p, plumb_error *why)
     return status;
 }
 
-static bool takes(const plumb_micro *micro, const plumb_operand *operand)
+plumb_status plumb_packed_need_with(const plumb_micro *micro, const plumb_operand *b,
+                                    size_t *bytes, plumb_error *why)
 {
-    return plumb_format_get(operand->matrix->format)->fraction_bits <= micro->fraction_bits;
+    const plumb_status status = check_operand(b, "B", why);
+    size_t cols, depth, count;
+
+    if (status != PLUMB_OK)
+        return status;
+    micro = plumb_micro_for(micro, b);
+    if (!plumb_add_size(plumb_operand_outer(b), micro->nr, &cols) ||
+        !plumb_add_size(plumb_operand_depth(b), PLUMB_MICRO_CHAIN, &depth) ||
+        !plumb_mul_size(cols, depth, &count) ||
+        !plumb_mul_size(count, sizeof(float), &count))
+        return plumb_fail(why, PLUMB_BAD_SHAPE, "B of [%zu, %zu] has no size when packed",
+                          plumb_operand_outer(b), plumb_operand_depth(b));
+    *bytes = plumb_packed_at(micro, plumb_operand_outer(b), 0,
+                             plumb_round_up(plumb_operand_depth(b), PLUMB_MICRO_CHAIN), 0) *
+             sizeof(float);
+    return PLUMB_OK;
+}
+
+plumb_status plumb_packed_need(const plumb_operand *b, size_t *bytes, plumb_error *why)
+{
+    return plumb_packed_need_with(plumb_micro_best(), b, bytes, why);
+}
+
+plumb_status plumb_pack(const plumb_operand *b, void *memory, plumb_packed *packed,
+                        plumb_error *why)
+{
+    size_t bytes;
+    const plumb_status status = plumb_packed_need(b, &bytes, why);
+
+    if (status == PLUMB_OK)
+        plumb_pack_with(plumb_micro_best(), b, memory, packed);
+    return status;
 }
 
 static void store_zeros(const plumb_tile *tile, float *c, size_t ldc)
@@ -177,11 +226,32 @@ static void store_zeros(const plumb_tile *tile, float *c, size_t ldc)
         memset(c + i * ldc + tile->col, 0, (tile->col_end - tile->col) * sizeof *c);
 }
 
-plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lanes,
-                               const plumb_accumulator *how, const plumb_operand *a,
-                               const plumb_operand *b, float *c, size_t ldc,
-                               bool accumulate, plumb_tile tile, void *workspace,
-                               plumb_error *why)
+/* Everything that follows the checks. */
+static void multiply(const plumb_product *p, const plumb_micro *micro,
+                     const plumb_lanes *lanes)
+{
+    const size_t depth = plumb_operand_depth(p->a);
+    const bool fp32 = p->how->kind == PLUMB_SUM_FP32;
+
+    micro = plumb_micro_for(plumb_micro_for(micro, p->a), p->b);
+    if (depth == 0 && !p->accumulate && p->c != NULL)
+        store_zeros(&p->tile, p->c, p->ldc);
+    else if (depth > 0 && fp32)
+        plumb_canonical_product(p, micro);
+    else if (depth > 0 && p->how->kind == PLUMB_SUM_EXACT)
+        plumb_sliced_product(p, lanes);
+    else if (depth > 0 && !plumb_lanes_product(p, lanes))
+        plumb_emulated_product(p);
+    if (p->extras.epilogue != NULL && (depth == 0 || !fp32))
+        plumb_epilogue_tile(p);
+}
+
+plumb_status plumb_matmul_extended_with(const plumb_micro *micro, const plumb_lanes *lanes,
+                                        const plumb_accumulator *how,
+                                        const plumb_operand *a, const plumb_operand *b,
+                                        float *c, size_t ldc, bool accumulate,
+                                        plumb_tile tile, const plumb_extras *extras,
+                                        void *workspace, plumb_error *why)
 {
     plumb_product p = {.how = how != NULL ? how : &canonical,
                        .a = a,
@@ -191,19 +261,23 @@ plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lane
                        .ldc = ldc,
                        .accumulate = accumulate,
                        .workspace = workspace};
+
+    if (extras != NULL)
+        p.extras = *extras;
     const plumb_status status = check(&p, why);
 
     if (status != PLUMB_OK || p.tile.row == p.tile.row_end || p.tile.col == p.tile.col_end)
         return status;
-    while (!takes(micro, a) || !takes(micro, b)) /* the first row takes everything */
-        micro--;
-    if (plumb_operand_depth(a) == 0 && !accumulate)
-        store_zeros(&p.tile, c, ldc);
-    else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_FP32)
-        plumb_canonical_product(&p, micro);
-    else if (plumb_operand_depth(a) > 0 && p.how->kind == PLUMB_SUM_EXACT)
-        plumb_sliced_product(&p, lanes);
-    else if (plumb_operand_depth(a) > 0 && !plumb_lanes_product(&p, lanes))
-        plumb_emulated_product(&p);
+    multiply(&p, micro, lanes);
     return PLUMB_OK;
+}
+
+plumb_status plumb_matmul_with(const plumb_micro *micro, const plumb_lanes *lanes,
+                               const plumb_accumulator *how, const plumb_operand *a,
+                               const plumb_operand *b, float *c, size_t ldc,
+                               bool accumulate, plumb_tile tile, void *workspace,
+                               plumb_error *why)
+{
+    return plumb_matmul_extended_with(micro, lanes, how, a, b, c, ldc, accumulate, tile,
+                                      NULL, workspace, why);
 }

@@ -41,7 +41,7 @@ const plumb_lanes plumb_lanes_rows[] = {
 };
 const size_t plumb_lanes_count = sizeof plumb_lanes_rows / sizeof plumb_lanes_rows[0];
 
-static const plumb_micro *best_micro(void)
+const plumb_micro *plumb_micro_best(void)
 {
     const unsigned cpu = plumb_cpu_flags();
     size_t best = 0;
@@ -66,10 +66,19 @@ static const plumb_lanes *best_lanes(void)
     return &plumb_lanes_rows[best];
 }
 
+plumb_status plumb_matmul_extended(const plumb_accumulator *how, const plumb_operand *a,
+                                   const plumb_operand *b, float *c, size_t ldc,
+                                   bool accumulate, plumb_tile tile,
+                                   const plumb_extras *extras, void *workspace,
+                                   plumb_error *why)
+{
+    return plumb_matmul_extended_with(plumb_micro_best(), best_lanes(), how, a, b, c, ldc,
+                                      accumulate, tile, extras, workspace, why);
+}
+
 plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,
                           const plumb_operand *b, float *c, size_t ldc, bool accumulate,
                           plumb_tile tile, void *workspace, plumb_error *why)
 {
-    return plumb_matmul_with(best_micro(), best_lanes(), how, a, b, c, ldc, accumulate,
-                             tile, workspace, why);
+    return plumb_matmul_extended(how, a, b, c, ldc, accumulate, tile, NULL, workspace, why);
 }

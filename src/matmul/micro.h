@@ -74,6 +74,9 @@ typedef struct plumb_micro {
 extern const plumb_micro plumb_micros[];
 extern const size_t plumb_micro_count;
 
+/* The fastest that may run here. */
+const plumb_micro *plumb_micro_best(void);
+
 /* plumb_matmul with a chosen micro-kernel for the canonical accumulator and chosen lanes for the
  * others (matmul/lanes.h), which this CPU must have.  Where the kernel does not take the formats
  * of the operands, the nearest row above it does the work.
@@ -84,6 +87,18 @@ plumb_status plumb_matmul_with(const plumb_micro *micro, const struct plumb_lane
                                const plumb_operand *b, float *c, size_t ldc,
                                bool accumulate, plumb_tile tile, void *workspace,
                                plumb_error *why);
+plumb_status plumb_matmul_extended_with(
+    const plumb_micro *micro, const struct plumb_lanes *lanes, const plumb_accumulator *how,
+    const plumb_operand *a, const plumb_operand *b, float *c, size_t ldc, bool accumulate,
+    plumb_tile tile, const plumb_extras *extras, void *workspace, plumb_error *why);
+
+/* Packs B as this micro-kernel or, where it does not take the format, the nearest row above it
+ * reads it; what that takes.
+ */
+void plumb_pack_with(const plumb_micro *micro, const plumb_operand *b, float *memory,
+                     plumb_packed *packed);
+plumb_status plumb_packed_need_with(const plumb_micro *micro, const plumb_operand *b,
+                                    size_t *bytes, plumb_error *why);
 
 plumb_micro_unpack plumb_micro_copy_ref, plumb_micro_turn_ref;
 plumb_micro_run plumb_micro_run_ref;

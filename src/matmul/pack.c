@@ -25,6 +25,13 @@ size_t plumb_operand_block(const plumb_operand *operand)
     return operand->matrix->d != NULL ? plumb_grain_length(operand->matrix->grain) : 0;
 }
 
+const plumb_micro *plumb_micro_for(const plumb_micro *micro, const plumb_operand *operand)
+{
+    while (plumb_format_get(operand->matrix->format)->fraction_bits > micro->fraction_bits)
+        micro--;
+    return micro;
+}
+
 static const void *code_at(const plumb_quantized *q, size_t row, size_t col)
 {
     const size_t bytes = (size_t)plumb_format_get(q->format)->bytes;

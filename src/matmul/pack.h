@@ -41,6 +41,9 @@ typedef struct plumb_scaling {
 plumb_scaling plumb_scaling_of(const plumb_accumulator *how, const plumb_operand *a,
                                const plumb_operand *b);
 
+/* The micro-kernel, or the nearest row above it that takes the format: the first takes all. */
+const plumb_micro *plumb_micro_for(const plumb_micro *micro, const plumb_operand *operand);
+
 /* Rows of PLUMB_MICRO_LD floats, K contiguous; slivers of nr outer indices, each [padded K][nr]:
  * by the copy and turn of the micro-kernel.
  */

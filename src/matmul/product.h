@@ -15,6 +15,7 @@ typedef struct plumb_product {
     float *c;
     size_t ldc;
     bool accumulate;
+    plumb_extras extras;
     void *workspace;
 } plumb_product;
 

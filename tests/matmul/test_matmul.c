@@ -184,6 +184,24 @@ static void scales_at_limits(void)
     check_done("MX scales at the limits of fp32");
 }
 
+/* Rows past a blocking limit whose scales cannot be multiplied in, under others whose can. */
+static void uneven_scales(void)
+{
+    const plumb_accumulator how = {PLUMB_SUM_FP32, false, PLUMB_FP32};
+    const plumb_tile all = {0};
+    plumb_quantized qa, qb;
+    const plumb_operand a =
+        draw_operand(PLUMB_E4M3, true, PLUMB_GRAIN_MX32, 205, 64, PLAIN, &qa);
+    const plumb_operand b =
+        draw_operand(PLUMB_E4M3, true, PLUMB_GRAIN_MX32, 33, 64, PLAIN, &qb);
+
+    qa.d[plumb_quantized_scale_count(&qa) - 1] = 0x1p-127f;
+    compare_all(&how, &a, &b, 205, 33, 64, &all, false, PLAIN);
+    draw_free(&qa);
+    draw_free(&qb);
+    check_done("MX scales of which some are folded");
+}
+
 /* Sizes past every blocking limit: fast kernels against the reference kernel everywhere,
  * the reference against the oracle here and there.
  */
@@ -434,6 +452,7 @@ int main(void)
     exact_sums();
     random_products();
     scales_at_limits();
+    uneven_scales();
     for (int grain = 0; grain <= PLUMB_GRAIN_NVFP4; grain++)
         large_product((plumb_grain)grain, PLUMB_BF16, 205, 397, 289);
     /* Two whole panels of one whole sliver: what is packed past it lies among the sums. */
