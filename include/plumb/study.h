@@ -102,6 +102,12 @@ typedef struct plumb_failure {
 plumb_failure plumb_history_judge(const plumb_history *history,
                                   const plumb_predicates *predicates);
 
+/* The first step of a condition that holds at the end of the log, but not yet for `persistence`
+ * steps; 0 when there is none, or the run has failed.  Such a run has to go on to be judged.
+ */
+int64_t plumb_history_pending(const plumb_history *history,
+                              const plumb_predicates *predicates);
+
 /* Largest |smoothed gap| (a - b) between two runs over their common steps beyond step `skip`;
  * NaN when they share none.  The average runs from their first common step, and ends before the
  * first at which a loss is not finite.  *last (may be NULL) gets the signed gap at its end.

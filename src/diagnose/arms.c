@@ -11,6 +11,11 @@
 
 #include "diagnose/cost.h"
 
+/* Steps that a run is granted past its end to decide what began before it: those for which a
+ * predicate has to hold (plumb/study.h), less one.
+ */
+enum { OVERTIME = 9 };
+
 void plumb_describe_failure(const plumb_failure *failure, char *text, size_t size)
 {
     const long long step = (long long)failure->step;
@@ -64,9 +69,15 @@ void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size)
                  (long long)outcome->last_step);
 }
 
+bool plumb_failed(const plumb_experiment *x, const plumb_outcome *outcome)
+{
+    return outcome->failure.predicate != PLUMB_FAILS_NOT &&
+           outcome->failure.step <= x->horizon;
+}
+
 bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome)
 {
-    if (outcome->failure.predicate != PLUMB_FAILS_NOT)
+    if (plumb_failed(x, outcome))
         return false;
     if (outcome->last_step >= x->horizon && outcome->last_step > 0)
         return true;
@@ -279,12 +290,21 @@ static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
         line);
 }
 
-plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
-                       plumb_outcome *outcome, plumb_error *why)
+static plumb_predicates predicates_of(const plumb_experiment *x, const plumb_question *q)
+{
+    plumb_predicates predicates = x->predicates;
+
+    predicates.twin = q->paired;
+    predicates.band = q->paired != NULL ? x->band : 0;
+    return predicates;
+}
+
+static plumb_status ask_once(plumb_experiment *x, const plumb_question *question,
+                             plumb_outcome *outcome, plumb_error *why)
 {
     plumb_request request;
     plumb_rules rules = {0};
-    plumb_predicates predicates = x->predicates;
+    const plumb_predicates predicates = predicates_of(x, question);
     watched context = {x, question};
     plumb_status status = make_request(x, question, &request, why);
 
@@ -293,8 +313,6 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
         status = plumb_rules_from_json(question->rules, "rules of an arm", &rules, why);
     if (status != PLUMB_OK)
         goto done;
-    predicates.twin = question->paired;
-    predicates.band = question->paired != NULL ? x->band : 0;
     const plumb_arm arm = {.label = question->label,
                            .request = &request,
                            .rules = rules.count > 0 ? &rules : NULL,
@@ -318,6 +336,62 @@ done:
     if (status != PLUMB_OK)
         plumb_outcome_free(outcome);
     return status;
+}
+
+int64_t plumb_overtime(const plumb_experiment *x, int64_t stop_at)
+{
+    const int64_t end = x->declaration.schedule_steps, longer = stop_at + OVERTIME;
+
+    return end > 0 && longer > end ? (stop_at > end ? stop_at : end) : longer;
+}
+
+/* The step since when something has held that the end of the run left undecided; 0: nothing. */
+static int64_t undecided(const plumb_experiment *x, const plumb_question *question,
+                         const plumb_outcome *outcome)
+{
+    const plumb_predicates predicates = predicates_of(x, question);
+    const int64_t since = question->unjudged || outcome->end != PLUMB_END_REACHED
+                              ? 0
+                              : plumb_history_pending(&outcome->history, &predicates);
+
+    return since <= question->stop_at ? since : 0;
+}
+
+/* What begins in the last steps is decided behind them; what begins there is not asked. */
+static plumb_status go_on(plumb_experiment *x, const plumb_question *question,
+                          plumb_outcome *outcome, plumb_error *why)
+{
+    plumb_question longer = *question;
+    plumb_status status = PLUMB_OK;
+
+    longer.stop_at = plumb_overtime(x, question->stop_at);
+    if (longer.stop_at > question->stop_at) {
+        plumb_outcome_free(outcome);
+        status = ask_once(x, &longer, outcome, why);
+    }
+    if (status == PLUMB_OK && outcome->failure.step > question->stop_at) {
+        outcome->failure = (plumb_failure){0};
+        outcome->end = PLUMB_END_REACHED;
+        plumb_rejudged(x, outcome);
+    }
+    const int64_t since = status == PLUMB_OK ? undecided(x, question, outcome) : 0;
+
+    if (since == 0)
+        return status;
+    return plumb_limit(x,
+                       "In \"%s\" a sign of failure begins at step %lld, too late before "
+                       "the end to be judged.",
+                       question->label, (long long)since);
+}
+
+plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
+                       plumb_outcome *outcome, plumb_error *why)
+{
+    const plumb_status status = ask_once(x, question, outcome, why);
+
+    if (status != PLUMB_OK || undecided(x, question, outcome) == 0)
+        return status;
+    return go_on(x, question, outcome, why);
 }
 
 /* --- arms of the search --------------------------------------------------------------------- */

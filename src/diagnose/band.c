@@ -97,13 +97,41 @@ static plumb_status set_band(plumb_experiment *x, plumb_error *why)
     return PLUMB_OK;
 }
 
-static plumb_status judge_gap(plumb_experiment *x)
+/* The run beside its twin.  A gap that begins in its last steps needs a few more of them. */
+static plumb_status judge_beside_twin(plumb_experiment *x, plumb_failure *failure,
+                                      plumb_error *why)
 {
     plumb_predicates predicates = x->predicates;
+    const plumb_question question = {.phase = "twin",
+                                     .label = "the run itself, beside its twin",
+                                     .stop_at = x->own.last_step,
+                                     .sensors = true,
+                                     .paired = &x->twin.history};
+    plumb_outcome longer;
 
     predicates.twin = &x->twin.history;
     predicates.band = x->band;
-    const plumb_failure failure = plumb_history_judge(&x->own.history, &predicates);
+    *failure = plumb_history_judge(&x->own.history, &predicates);
+    if (x->own.end != PLUMB_END_REACHED || failure->predicate != PLUMB_FAILS_NOT ||
+        plumb_history_pending(&x->own.history, &predicates) == 0)
+        return PLUMB_OK;
+    const plumb_status status = plumb_ask(x, &question, &longer, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    *failure = longer.failure;
+    plumb_outcome_free(&x->own);
+    x->own = longer;
+    return PLUMB_OK;
+}
+
+static plumb_status judge_gap(plumb_experiment *x, plumb_error *why)
+{
+    plumb_failure failure;
+    plumb_status status = judge_beside_twin(x, &failure, why);
+
+    if (status != PLUMB_OK)
+        return status;
 
     if (failure.predicate == PLUMB_FAILS_NOT) {
         double last = NAN;
@@ -149,6 +177,6 @@ plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)
     if (status == PLUMB_OK)
         status = set_band(x, why);
     if (status == PLUMB_OK && x->failure.predicate == PLUMB_FAILS_NOT)
-        status = judge_gap(x);
+        status = judge_gap(x, why);
     return status;
 }

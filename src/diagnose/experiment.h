@@ -130,6 +130,14 @@ typedef struct plumb_experiment {
 plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
                        plumb_outcome *outcome, plumb_error *why);
 
+/* The step to which a twin is run so that an arm that is granted more steps still has its
+ * reference: a few past stop_at, not past the schedule.
+ */
+int64_t plumb_overtime(const plumb_experiment *x, int64_t stop_at);
+
+/* A failure that began within the horizon. */
+bool plumb_failed(const plumb_experiment *x, const plumb_outcome *outcome);
+
 /* Alive at the end of the horizon (or at the end of its own schedule past the old failure). */
 bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome);
 

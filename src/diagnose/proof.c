@@ -43,7 +43,7 @@ static plumb_status ask_twin(plumb_experiment *x, seed_trial *t, int64_t stop_at
     const plumb_question question = {.phase = "proof",
                                      .label = label,
                                      .rules = everywhere,
-                                     .stop_at = stop_at,
+                                     .stop_at = plumb_overtime(x, stop_at),
                                      .seed_shift = (uint64_t)t->shift};
     const plumb_status status = plumb_ask(x, &question, &t->twin, why);
 

@@ -111,7 +111,7 @@ static plumb_status check_twin(plumb_experiment *x, const candidate *c, bool *go
     const plumb_question question = {.phase = "check",
                                      .label = label,
                                      .rules = rules,
-                                     .stop_at = x->horizon,
+                                     .stop_at = plumb_overtime(x, x->horizon),
                                      .start = c->ref,
                                      .start_step = c->step};
     const plumb_status status = plumb_ask(x, &question, &x->start_twin, why);

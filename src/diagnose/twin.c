@@ -122,7 +122,7 @@ static plumb_status check_twin(plumb_experiment *x, plumb_error *why)
             (long long)other);
     if (plumb_history_differ(&x->own.history, &twin->history, &by_hash) == 0)
         return settle_ignored(x);
-    if (twin->failure.predicate != PLUMB_FAILS_NOT) {
+    if (plumb_failed(x, twin)) {
         if (x->failure.predicate != PLUMB_FAILS_NOT)
             return settle_both_fail(x, why);
         return plumb_settle(
@@ -143,8 +143,10 @@ plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why)
     json_t *rules = plumb_rules_everywhere("bf16");
     plumb_status status =
         plumb_question_now(x, why, "Does it fail in bf16, with the same seed and batches?");
-    const plumb_question question = {
-        .phase = "twin", .label = "bf16 twin", .rules = rules, .stop_at = x->horizon};
+    const plumb_question question = {.phase = "twin",
+                                     .label = "bf16 twin",
+                                     .rules = rules,
+                                     .stop_at = plumb_overtime(x, x->horizon)};
 
     if (status == PLUMB_OK)
         status = plumb_ask(x, &question, &x->twin, why);

@@ -148,6 +148,21 @@ plumb_failure plumb_history_judge(const plumb_history *history,
     return judge.failure;
 }
 
+int64_t plumb_history_pending(const plumb_history *history,
+                              const plumb_predicates *predicates)
+{
+    study_judge judge;
+    int64_t first = 0;
+
+    study_judge_init(&judge, predicates);
+    if (study_judge_read(&judge, history))
+        return 0;
+    for (size_t k = 0; k < STUDY_PERSISTENT; k++)
+        if (judge.state[k].held > 0 && (first == 0 || judge.state[k].step < first))
+            first = judge.state[k].step;
+    return first;
+}
+
 /* --- two runs --------------------------------------------------------------------- */
 
 /* Walks the steps that two histories share, passing over rows that repeat a step. */

@@ -127,14 +127,14 @@ static bool healed(const fake *f, unsigned culprits, const plumb_rules *rules)
     return true;
 }
 
-/* Each culprit in bf16 puts the failure off by two steps: later is not healed. */
+/* Each culprit in bf16 puts the failure off: later is not healed. */
 static int64_t shift(const fake *f, const plumb_rules *rules)
 {
     int64_t steps = 0;
 
     for (int i = 0; i < FAKE_SITES; i++)
         if ((f->culprits >> i & 1) != 0 && use_of(rules, i) != NULL)
-            steps += 2;
+            steps += f->delay > 0 ? f->delay : 2;
     return steps;
 }
 

@@ -15,6 +15,7 @@ typedef struct fake {
     unsigned culprits; /* bit i: site i must run in a use that heals */
     bool current_heals, saturate_heals;
     int64_t fails_at;        /* 0: never; NaN from there on */
+    int64_t delay;           /* by so many steps a culprit in bf16 puts it off; 0: 2 */
     double gap;              /* instead of NaN: so many nats above the twin from there on */
     double rate_hides_below; /* a learning rate scale under which nothing fails */
     bool twin_fails, deaf, flaky, confounded, refuses, one_seed, silent, no_sites;

@@ -223,6 +223,41 @@ static void gap_only(void)
     finish(&inside, v, "the same gap under a band as asked");
 }
 
+/* One of two culprits alone puts the failure off to the last steps of the horizon (74), where no
+ * predicate but (a) can be decided yet.
+ */
+static void late_gaps(void)
+{
+    for (int64_t delay = 40; delay <= 52; delay++) {
+        fake f = {
+            .culprits = 1u << 3 | 1u << 5, .fails_at = 20, .gap = 0.3, .delay = delay};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+        const bool within = 24 + delay <= 74; /* the smoothed gap takes three steps */
+
+        expect(v, "numerics", 1, "backward", within ? "class" : "site");
+        expect_sites(v, within ? f.culprits : 1u << 3);
+        finish(&f, v, "a part that only puts the failure off");
+    }
+
+    fake end = {.culprits = 1u << 3, .fails_at = 193, .gap = 0.3};
+    json_t *v = diagnose(&end, (plumb_diagnose_settings){0});
+
+    expect(v, "healthy", 0, "", "");
+    CHECK(mentions(v, "limits", "begins at step 197, too late before the end"),
+          "not said that the end is not judged");
+    finish(&end, v, "a gap that begins just before the end of the schedule");
+
+    v = diagnose(&end, (plumb_diagnose_settings){.steps = 199});
+    expect(v, "healthy", 0, "", "");
+    finish(&end, v, "the same, asked to look a step less");
+
+    fake look = {.culprits = 1u << 3, .fails_at = 93, .gap = 0.3};
+
+    v = diagnose(&look, (plumb_diagnose_settings){.steps = 98});
+    expect(v, "numerics", 1, "backward", "site");
+    finish(&look, v, "a gap that begins in the last steps of the look");
+}
+
 static void masks(void)
 {
     fake hides = {.culprits = 1u << 3, .fails_at = 20, .rate_hides_below = 0.5};
@@ -476,6 +511,7 @@ int main(void)
     pairs();
     mechanisms();
     gap_only();
+    late_gaps();
     masks();
     one_seed();
     other_seed();

@@ -101,6 +101,30 @@ static void rise(void)
     check_done("rise above the minimum");
 }
 
+/* Above 2.5 since step 37 as in rise(): pending until the tenth of those steps decides. */
+static void pending(void)
+{
+    const plumb_predicates p = {0};
+
+    for (size_t high = 1; high <= 20; high++) {
+        const plumb_history h = jump(rows, 30, 2, high, 3);
+        const int64_t since = plumb_history_pending(&h, &p);
+
+        CHECK(since == (high >= 7 && high < 16 ? 37 : 0), "%zu steps: since %lld", high,
+              (long long)since);
+    }
+    plumb_history twin = jump(twin_rows, 60, 2, 0, 0), h = jump(rows, 20, 2, 18, 2.2);
+    const plumb_predicates paired = {.twin = &twin, .band = 0.15, .rise = 0.1};
+
+    /* The rise of more than 0.1 began at 27 (0.9^7 < 0.5), and failed at 36; the gap alone is
+     * above 0.15 since 34. */
+    CHECK(plumb_history_pending(&h, &paired) == 0, "pending, though it has failed");
+    h.count = 35;
+    CHECK(plumb_history_pending(&h, &paired) == 27, "not the first of two");
+    CHECK(plumb_history_pending(&h, NULL) == 0, "no predicates");
+    check_done("pending at the end");
+}
+
 static void entropy(void)
 {
     plumb_history h = jump(rows, 60, 3, 0, 0);
@@ -348,6 +372,7 @@ int main(void)
 {
     nonfinite();
     rise();
+    pending();
     entropy();
     gap();
     odd();
