@@ -79,10 +79,12 @@ typedef struct plumb_predicates {
 
 typedef enum plumb_predicate {
     PLUMB_FAILS_NOT = 0,
-    PLUMB_FAILS_NONFINITE, /* a */
-    PLUMB_FAILS_RISE,      /* b */
-    PLUMB_FAILS_ENTROPY,   /* b */
-    PLUMB_FAILS_GAP,       /* c */
+    PLUMB_FAILS_NONFINITE,  /* a */
+    PLUMB_FAILS_RISE,       /* b */
+    PLUMB_FAILS_ENTROPY,    /* b */
+    PLUMB_FAILS_GAP,        /* c */
+    PLUMB_FAILS_ARITHMETIC, /* d, decided by plumb/diagnose.h */
+    PLUMB_FAILS_COUNT
 } plumb_predicate;
 
 const char *plumb_predicate_name(plumb_predicate predicate);

@@ -47,6 +47,15 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
             "the band of %.3f",
             step, failure->value, failure->threshold);
         break;
+    case PLUMB_FAILS_ARITHMETIC:
+        snprintf(
+            text, size,
+            "fails at step %lld: the same weights are %+.3f nats worse in bf16 than in "
+            "the run's own arithmetic, more than %.3f",
+            step, failure->value, failure->threshold);
+        break;
+    case PLUMB_FAILS_COUNT:
+        break;
     }
 }
 
@@ -171,6 +180,25 @@ static plumb_status tell_end(plumb_experiment *x, const plumb_record *record,
 
 /* --- the request ------------------------------------------------------------------------ */
 
+static plumb_status add_wishes(const plumb_experiment *x, const plumb_question *q,
+                               plumb_request *request, plumb_error *why)
+{
+    const bool judged = x->failure.predicate == PLUMB_FAILS_ARITHMETIC && !q->unjudged;
+
+    if (!x->offers_checkpoint || (q->checkpoint_count == 0 && !judged))
+        return PLUMB_OK;
+    request->checkpoint_at =
+        malloc((q->checkpoint_count + 1) * sizeof *request->checkpoint_at);
+    if (request->checkpoint_at == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
+    for (size_t i = 0; i < q->checkpoint_count; i++)
+        request->checkpoint_at[request->checkpoint_count++] = q->checkpoint_at[i];
+    if (judged)
+        request->checkpoint_at[request->checkpoint_count++] =
+            plumb_weights_wish(q->stop_at);
+    return PLUMB_OK;
+}
+
 static plumb_status make_request(const plumb_experiment *x, const plumb_question *q,
                                  plumb_request *request, plumb_error *why)
 {
@@ -189,16 +217,7 @@ static plumb_status make_request(const plumb_experiment *x, const plumb_question
         request->observe_every = s->observe_every > 0 ? s->observe_every : 1;
     if (q->start != NULL && (request->start = plumb_text("%s", q->start)) == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
-    if (q->checkpoint_count > 0 && x->offers_checkpoint) {
-        request->checkpoint_at =
-            malloc(q->checkpoint_count * sizeof *request->checkpoint_at);
-        if (request->checkpoint_at == NULL)
-            return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
-        memcpy(request->checkpoint_at, q->checkpoint_at,
-               q->checkpoint_count * sizeof *request->checkpoint_at);
-        request->checkpoint_count = q->checkpoint_count;
-    }
-    return PLUMB_OK;
+    return add_wishes(x, q, request, why);
 }
 
 /* --- the record --------------------------------------------------------------------------- */
@@ -387,11 +406,11 @@ static plumb_status go_on(plumb_experiment *x, const plumb_question *question,
 plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
                        plumb_outcome *outcome, plumb_error *why)
 {
-    const plumb_status status = ask_once(x, question, outcome, why);
+    plumb_status status = ask_once(x, question, outcome, why);
 
-    if (status != PLUMB_OK || undecided(x, question, outcome) == 0)
-        return status;
-    return go_on(x, question, outcome, why);
+    if (status == PLUMB_OK && undecided(x, question, outcome) > 0)
+        status = go_on(x, question, outcome, why);
+    return status == PLUMB_OK ? plumb_weights_judge(x, question, outcome, why) : status;
 }
 
 /* --- arms of the search --------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ static stage *const stages[] = {
     plumb_stage_repeat,    /* and again? */
     plumb_stage_twin,      /* and in bf16? */
     plumb_stage_band,      /* what gap is noise? */
+    plumb_stage_weights,   /* and its weights in other arithmetic? */
     plumb_stage_start,     /* may the arms begin at a checkpoint? */
     plumb_stage_classes,   /* which class? */
     plumb_stage_narrow,    /* where inside it? */

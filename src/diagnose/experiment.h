@@ -52,6 +52,7 @@ typedef struct plumb_question {
     uint64_t micro_order, seed_shift;
     double lr_scale;
     bool sensors, unjudged, anew;
+    bool everywhere; /* all of it in bf16: its weights have no other arithmetic */
     const plumb_history *paired; /* the twin for predicate (c); NULL: (a) and (b) only */
     const int64_t *checkpoint_at;
     size_t checkpoint_count;
@@ -156,6 +157,33 @@ void plumb_rejudged(plumb_experiment *x, const plumb_outcome *outcome);
 void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size);
 void plumb_describe_failure(const plumb_failure *failure, char *text, size_t size);
 
+/* --- checkpoint.c ------------------------------------------------------------------- */
+
+/* The ref of the latest complete checkpoint of a run before step `before`, to be freed, and its
+ * step; NULL and 0 if there is none.
+ */
+char *plumb_checkpoint_before(const char *run_dir, int64_t before, int64_t *step);
+
+/* Steps at the beginning that say nothing of the gap of two runs. */
+enum { PLUMB_GAP_SKIP = 5 };
+
+/* --- weights.c: predicate (d) ------------------------------------------------------- */
+
+/* The step whose checkpoint lets the weights of a run to stop_at be judged. */
+int64_t plumb_weights_wish(int64_t stop_at);
+
+/* Runs one step in bf16 from the last checkpoint of a run and compares its loss with the run's
+ * own at that step: same weights, same batch, other arithmetic.  *worse is NaN when that cannot
+ * be done.
+ */
+plumb_status plumb_weights_compare(plumb_experiment *x, const plumb_question *question,
+                                   const plumb_outcome *outcome, double *worse,
+                                   int64_t *step, plumb_error *why);
+
+/* Where the run failed by (d), every arm is judged by (d) too: sets outcome->failure. */
+plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *question,
+                                 plumb_outcome *outcome, plumb_error *why);
+
 /* --- sites.c: sets of sites and the rules over them ------------------------------- */
 
 /* True when the format text has fewer bits than bf16, or plumb does not know it. */
@@ -222,6 +250,7 @@ plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_classes(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why);

@@ -25,9 +25,10 @@ static plumb_status note_features(plumb_experiment *x)
     } wanted[] = {
         {"batch_hash", "that the arms saw the same batches is assumed, not checked"},
         {"state_hash", "\"reproducible\" is said of the printed digits"},
-        {"checkpoint",
-         "every arm starts at step 1, and the failure is not reverted from the "
-         "fixed run but by repeating the unchanged one"},
+        {"checkpoint", "every arm starts at step 1, the failure is not reverted from the "
+                       "fixed run but by repeating the unchanged one, and weights are not "
+                       "judged in other "
+                       "arithmetic"},
         {"micro_order", "the noise band is not measured"},
         {"lr_scale", "masking by a lower learning rate was not tested"},
         {"observe", "nothing is known of what moved first"},

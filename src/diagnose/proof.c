@@ -43,6 +43,7 @@ static plumb_status ask_twin(plumb_experiment *x, seed_trial *t, int64_t stop_at
     const plumb_question question = {.phase = "proof",
                                      .label = label,
                                      .rules = everywhere,
+                                     .everywhere = true,
                                      .stop_at = plumb_overtime(x, stop_at),
                                      .seed_shift = (uint64_t)t->shift};
     const plumb_status status = plumb_ask(x, &question, &t->twin, why);
@@ -99,6 +100,8 @@ static const char *useless(plumb_experiment *x, seed_trial *t)
 
 static int64_t horizon_of(const plumb_experiment *x, const plumb_failure *failure)
 {
+    if (failure->predicate == PLUMB_FAILS_ARITHMETIC)
+        return failure->step; /* the work of the whole run, not of its next steps */
     return plumb_cost_horizon(failure->step, failure->decided, x->settings->margin,
                               x->declaration.schedule_steps);
 }

@@ -55,10 +55,13 @@ plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why)
 {
     plumb_status status = plumb_question_now(x, why, "Does the run fail within %lld steps?",
                                              (long long)x->look_to);
+    const int64_t wish = plumb_weights_wish(x->look_to);
     const plumb_question question = {.phase = "repeat",
                                      .label = "the run itself",
                                      .stop_at = x->look_to,
-                                     .sensors = true};
+                                     .sensors = true,
+                                     .checkpoint_at = &wish,
+                                     .checkpoint_count = wish > 0};
 
     if (status == PLUMB_OK)
         status = plumb_ask(x, &question, &x->own, why);

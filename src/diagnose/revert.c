@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Steps past the decided failure for which the fix is kept before it is taken back. */
 enum { KEPT = 5 };
@@ -15,31 +14,12 @@ enum { KEPT = 5 };
 static char *last_checkpoint(const plumb_experiment *x, const plumb_outcome *outcome,
                              int64_t *step)
 {
-    json_t *events = NULL, *event;
-    size_t bad_lines, i;
-    char *ref = NULL;
     const int64_t end = x->declaration.schedule_steps;
+    int64_t before = outcome->last_step + 1;
 
-    *step = 0;
-    if (outcome->run_dir == NULL ||
-        plumb_events_read(outcome->run_dir, &events, &bad_lines, NULL) != PLUMB_OK)
-        return NULL;
-    json_array_foreach(events, i, event)
-    {
-        const char *name = json_string_value(json_object_get(event, "event"));
-        const char *what = json_string_value(json_object_get(event, "ref"));
-        const json_int_t at = json_integer_value(json_object_get(event, "step"));
-
-        if (name == NULL || what == NULL || strcmp(name, "checkpoint") != 0 ||
-            at <= *step || at > outcome->last_step ||
-            (end > 0 && at + PLUMB_REVERT_ROOM > end))
-            continue;
-        free(ref);
-        ref = plumb_text("%s", what);
-        *step = at;
-    }
-    json_decref(events);
-    return ref;
+    if (end > 0 && before > end - PLUMB_REVERT_ROOM + 1)
+        before = end - PLUMB_REVERT_ROOM + 1;
+    return plumb_checkpoint_before(outcome->run_dir, before, step);
 }
 
 /* The unchanged run from a checkpoint of a run under the fix. */
@@ -170,8 +150,11 @@ static plumb_status revert_from_start(plumb_experiment *x, plumb_error *why)
 
 plumb_status plumb_revert_fix(plumb_experiment *x, plumb_error *why)
 {
-    /* A gap is seen against the twin only, which ends at the horizon. */
-    const bool resumes = x->offers_checkpoint && x->failure.predicate != PLUMB_FAILS_GAP;
+    /* A gap is seen against the twin only, which ends at the horizon; weights that have adapted to
+     * a fault are the work of the whole run.
+     */
+    const bool resumes = x->offers_checkpoint && x->failure.predicate != PLUMB_FAILS_GAP &&
+                         x->failure.predicate != PLUMB_FAILS_ARITHMETIC;
     plumb_status status = resumes ? revert_from_start_state(x, why) : PLUMB_OK;
 
     if (status == PLUMB_OK && resumes && x->fix.returned_at == 0)

@@ -8,34 +8,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { EXPECTED_ARMS = 12, BEFORE = 3 };
 
 typedef struct candidate {
-    const char *ref; /* inside the events document */
+    const char *ref;
     int64_t step;
 } candidate;
-
-/* The latest complete checkpoint before step `before`. */
-static candidate latest(const json_t *events, int64_t before)
-{
-    candidate best = {NULL, 0};
-    size_t i;
-    json_t *event;
-
-    json_array_foreach(events, i, event)
-    {
-        const char *name = json_string_value(json_object_get(event, "event"));
-        const char *ref = json_string_value(json_object_get(event, "ref"));
-        const json_int_t step = json_integer_value(json_object_get(event, "step"));
-
-        if (name != NULL && ref != NULL && strcmp(name, "checkpoint") == 0 &&
-            step < before && step > best.step && strlen(ref) < 4096)
-            best = (candidate){ref, step};
-    }
-    return best;
-}
 
 /* Whether the two runs agree in every printed digit of the loss, whatever their state hashes. */
 static bool same_losses(const plumb_history *a, const plumb_history *b)
@@ -161,26 +140,25 @@ static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool 
 
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
 {
-    json_t *events = NULL;
-    size_t bad_lines;
     bool give_up = false;
     int64_t before = x->failure.step - BEFORE + 1;
     plumb_status status = PLUMB_OK;
 
-    if (!x->offers_checkpoint || x->again.run_dir == NULL || x->declaration.site_count == 0)
-        return PLUMB_OK;
-    if (plumb_events_read(x->again.run_dir, &events, &bad_lines, NULL) != PLUMB_OK)
+    if (!x->offers_checkpoint || x->declaration.site_count == 0 ||
+        x->failure.predicate == PLUMB_FAILS_ARITHMETIC)
         return PLUMB_OK;
     while (status == PLUMB_OK && x->start == NULL && !give_up) {
-        const candidate c = latest(events, before);
+        int64_t step;
+        char *ref = plumb_checkpoint_before(x->again.run_dir, before, &step);
+        const candidate c = {ref, step};
 
-        if (c.ref == NULL ||
-            !plumb_cost_start_pays(c.step, x->failure.step, x->horizon, EXPECTED_ARMS))
-            break;
-        status = try_candidate(x, &c, &give_up, why);
-        before = c.step;
+        give_up = ref == NULL ||
+                  !plumb_cost_start_pays(step, x->failure.step, x->horizon, EXPECTED_ARMS);
+        if (!give_up)
+            status = try_candidate(x, &c, &give_up, why);
+        free(ref);
+        before = step;
     }
-    json_decref(events);
     return status;
 }
 

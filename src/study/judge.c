@@ -24,6 +24,10 @@ const char *plumb_predicate_name(plumb_predicate predicate)
         return "entropy";
     case PLUMB_FAILS_GAP:
         return "gap";
+    case PLUMB_FAILS_ARITHMETIC:
+        return "arithmetic";
+    case PLUMB_FAILS_COUNT:
+        break;
     }
     return "unknown";
 }

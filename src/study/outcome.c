@@ -106,7 +106,7 @@ static void read_failure(const json_t *json, plumb_failure *failure)
 {
     const char *name = json_string_value(json_object_get(json, "predicate"));
 
-    for (int k = PLUMB_FAILS_NONFINITE; name != NULL && k <= PLUMB_FAILS_GAP; k++)
+    for (int k = PLUMB_FAILS_NONFINITE; name != NULL && k < PLUMB_FAILS_COUNT; k++)
         if (strcmp(name, plumb_predicate_name((plumb_predicate)k)) == 0)
             failure->predicate = (plumb_predicate)k;
     failure->step = json_integer_value(json_object_get(json, "step"));

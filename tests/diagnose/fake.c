@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define OWN "e4m3:delayed:history=16:overflow"
 
@@ -192,6 +193,12 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
            (arm->repeat == 1 ? f->repeat_late : 0);
 }
 
+/* Made by a run that has learned around the culprits. */
+static bool starts_adapted(const plumb_arm *arm)
+{
+    return arm->request->start != NULL && strstr(arm->request->start, "adapted") != NULL;
+}
+
 static void write_history(const fake *f, const plumb_arm *arm, plumb_history *history)
 {
     const int64_t stop = arm->request->stop_at, fails = failing_step(f, arm);
@@ -212,11 +219,41 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
         row->batch_hash = (uint64_t)step;
         if (f->confounded || (f->arms_confounded && searched))
             row->batch_hash += print;
+        if (starts_adapted(arm) && healed(f, f->culprits, arm->rules))
+            row->loss += f->adapts;
+        if (f->resumes_apart && arm->request->start != NULL)
+            row->loss += 1e-3;
         if (fails > 0 && step >= fails && f->gap > 0)
             row->loss += f->gap;
         else if (fails > 0 && step >= fails)
             row->loss = NAN;
     }
+}
+
+/* The checkpoints of a run in a directory of its own, which is *run_dir from then on. */
+static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last, char **run_dir)
+{
+    char directory[96], path[128];
+
+    snprintf(directory, sizeof directory, "%s/%d", f->directory, f->runs);
+    mkdir(directory, 0777);
+    snprintf(path, sizeof path, "%s/events.jsonl", directory);
+    FILE *events = fopen(path, "w");
+
+    if (events == NULL)
+        return;
+    free(*run_dir);
+    *run_dir = strdup(directory);
+    for (size_t i = 0; i < arm->request->checkpoint_count; i++) {
+        const long long step = (long long)arm->request->checkpoint_at[i];
+        const bool adapted = step >= f->adapted_from && !healed(f, f->culprits, arm->rules);
+
+        if (step <= last)
+            fprintf(events,
+                    "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"at %lld%s\"}\n",
+                    step, step, adapted ? " adapted" : "");
+    }
+    fclose(events);
 }
 
 /* The checkpoints that a run under a policy was asked for and lived to write. */
@@ -278,7 +315,10 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         outcome->first_step = outcome->history.at[0].step;
         outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
     }
-    keep_checkpoints(f, arm, outcome->last_step);
+    if (f->adapts > 0 && arm->request->stop_at > 0)
+        keep_weights(f, arm, outcome->last_step, &outcome->run_dir);
+    else
+        keep_checkpoints(f, arm, outcome->last_step);
     return PLUMB_OK;
 }
 

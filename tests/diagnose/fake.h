@@ -35,7 +35,11 @@ typedef struct fake {
     int64_t interrupt_after;  /* runs; 0: never */
     int lucky_repeat;         /* this one of the repeats does not fail */
     int64_t checkpoint;       /* offered after this step; 0: none are */
-    unsigned early_culprits;  /* more of them in runs that begin before the checkpoint */
+    double adapts; /* weights made without a healed culprit are so many nats worse in
+                                 bf16, after step adapted_from; needs `checkpoint` */
+    int64_t adapted_from;
+    bool resumes_apart;      /* what goes on from a checkpoint has other numbers */
+    unsigned early_culprits; /* more of them in runs that begin before the checkpoint */
     /* what came of it */
     int runs;
     char directory[64];

@@ -5,6 +5,7 @@
 
 #include "check.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const char *text(const json_t *v, const char *key)
@@ -256,6 +257,50 @@ static void late_gaps(void)
     v = diagnose(&look, (plumb_diagnose_settings){.steps = 98});
     expect(v, "numerics", 1, "backward", "site");
     finish(&look, v, "a gap that begins in the last steps of the look");
+}
+
+/* The loss is healthy throughout; the weights are not, in any arithmetic but their own. */
+static void adapted_weights(void)
+{
+    fake f = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .current_heals = true};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *failure = json_object_get(v, "failure");
+
+    expect(v, "numerics", 1, "forward", "site");
+    expect_sites(v, f.culprits);
+    CHECK(strcmp(text(failure, "predicate"), "arithmetic") == 0, "%s",
+          text(failure, "predicate"));
+    CHECK(json_integer_value(json_object_get(failure, "step")) == FAKE_STEPS, "step");
+    CHECK(fabs(json_real_value(json_object_get(failure, "value")) - 0.3) < 1e-3, "value");
+    CHECK(strcmp(text(json_object_get(v, "mechanism"), "name"), "stale scale") == 0, "%s",
+          text(json_object_get(v, "mechanism"), "name"));
+    CHECK(fix_number(v, "held") == 2 && fix_number(v, "returned_at") == FAKE_STEPS,
+          "held %lld, returned at %lld", fix_number(v, "held"),
+          fix_number(v, "returned_at"));
+    CHECK(json_is_false(json_object_get(json_object_get(v, "mask"), "survived")), "mask");
+    finish(&f, v, "weights that are good in their own arithmetic only");
+
+    fake pair = {.culprits = 1u << 4 | 1u << 9, .checkpoint = 10, .adapts = 0.3};
+
+    v = diagnose(&pair, (plumb_diagnose_settings){.steps = 120});
+    expect(v, "numerics", 1, "", "pair");
+    expect_sites(v, pair.culprits);
+    finish(&pair, v, "the same in two classes");
+
+    fake little = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.09};
+
+    v = diagnose(&little, (plumb_diagnose_settings){0});
+    expect(v, "healthy", 0, "", "");
+    CHECK(mentions(v, "statements", "+0.0900 nats, on the same batch"), "not said");
+    finish(&little, v, "a difference inside the band");
+
+    fake apart = {
+        .culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .resumes_apart = true};
+
+    v = diagnose(&apart, (plumb_diagnose_settings){0});
+    expect(v, "healthy", 0, "", "");
+    CHECK(mentions(v, "limits", "Resume is not exact"), "an inexact resume is believed");
+    finish(&apart, v, "weights that cannot be judged");
 }
 
 static void masks(void)
@@ -512,6 +557,7 @@ int main(void)
     mechanisms();
     gap_only();
     late_gaps();
+    adapted_weights();
     masks();
     one_seed();
     other_seed();
