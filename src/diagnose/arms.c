@@ -183,7 +183,7 @@ static plumb_status tell_end(plumb_experiment *x, const plumb_record *record,
 static plumb_status add_wishes(const plumb_experiment *x, const plumb_question *q,
                                plumb_request *request, plumb_error *why)
 {
-    const bool judged = x->failure.predicate == PLUMB_FAILS_ARITHMETIC && !q->unjudged;
+    const bool judged = x->weights_fail && !q->unjudged && !q->everywhere;
 
     if (!x->offers_checkpoint || (q->checkpoint_count == 0 && !judged))
         return PLUMB_OK;

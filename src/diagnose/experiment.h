@@ -90,6 +90,9 @@ typedef struct plumb_experiment {
     double band, twin_gap;
     char band_text[256];
 
+    /* weights: they are worse in bf16 than in their own arithmetic, which no arm may be */
+    bool weights_fail;
+
     /* start: a checkpoint that the search may begin from, once it has been checked */
     char *start;
     int64_t start_step;
@@ -180,7 +183,7 @@ plumb_status plumb_weights_compare(plumb_experiment *x, const plumb_question *qu
                                    const plumb_outcome *outcome, double *worse,
                                    int64_t *step, plumb_error *why);
 
-/* Where the run failed by (d), every arm is judged by (d) too: sets outcome->failure. */
+/* Where the run fails by (d), every arm is judged by (d) too: sets outcome->failure. */
 plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *question,
                                  plumb_outcome *outcome, plumb_error *why);
 

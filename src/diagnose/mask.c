@@ -10,11 +10,12 @@ plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why)
 {
     if (!x->offers_lr_scale)
         return PLUMB_OK;
-    if (x->failure.predicate == PLUMB_FAILS_GAP)
+    if (x->failure.predicate == PLUMB_FAILS_GAP && !x->weights_fail)
         return plumb_limit(x,
                            "The failure shows only against the twin, so masking by a lower "
                            "learning rate was not tested.");
     plumb_outcome outcome;
+    char text[160];
     const double scale = x->settings->lr_scale > 0 ? x->settings->lr_scale : 0.3;
     const plumb_question question = {.phase = "mask",
                                      .label = "the run itself, lower learning rate",
@@ -28,6 +29,7 @@ plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why)
     if (status != PLUMB_OK)
         return status;
     x->mask = plumb_survived(x, &outcome);
+    plumb_describe_end(&outcome, text, sizeof text);
     if (x->mask)
         snprintf(x->mask_text, sizeof x->mask_text,
                  "At %g of the learning rate the unchanged run survives to step %lld too: "
@@ -36,10 +38,7 @@ plumb_status plumb_stage_mask(plumb_experiment *x, plumb_error *why)
                  scale, (long long)outcome.last_step);
     else
         snprintf(x->mask_text, sizeof x->mask_text,
-                 "At %g of the learning rate the unchanged run still does not get to step "
-                 "%lld%s.",
-                 scale, (long long)x->horizon,
-                 outcome.failure.predicate != PLUMB_FAILS_NOT ? "" : " (it ended before)");
+                 "At %g of the learning rate the unchanged run still %s.", scale, text);
     plumb_outcome_free(&outcome);
     return plumb_state(x, "compared", "%s", x->mask_text);
 }

@@ -100,10 +100,10 @@ static const char *useless(plumb_experiment *x, seed_trial *t)
 
 static int64_t horizon_of(const plumb_experiment *x, const plumb_failure *failure)
 {
-    if (failure->predicate == PLUMB_FAILS_ARITHMETIC)
-        return failure->step; /* the work of the whole run, not of its next steps */
-    return plumb_cost_horizon(failure->step, failure->decided, x->settings->margin,
-                              x->declaration.schedule_steps);
+    return x->weights_fail
+               ? x->horizon
+               : plumb_cost_horizon(failure->step, failure->decided, x->settings->margin,
+                                    x->declaration.schedule_steps);
 }
 
 static plumb_status judge_seed(plumb_experiment *x, seed_trial *t, plumb_fix *fix,

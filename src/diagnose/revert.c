@@ -153,8 +153,8 @@ plumb_status plumb_revert_fix(plumb_experiment *x, plumb_error *why)
     /* A gap is seen against the twin only, which ends at the horizon; weights that have adapted to
      * a fault are the work of the whole run.
      */
-    const bool resumes = x->offers_checkpoint && x->failure.predicate != PLUMB_FAILS_GAP &&
-                         x->failure.predicate != PLUMB_FAILS_ARITHMETIC;
+    const bool resumes =
+        x->offers_checkpoint && x->failure.predicate != PLUMB_FAILS_GAP && !x->weights_fail;
     plumb_status status = resumes ? revert_from_start_state(x, why) : PLUMB_OK;
 
     if (status == PLUMB_OK && resumes && x->fix.returned_at == 0)

@@ -144,8 +144,7 @@ plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
     int64_t before = x->failure.step - BEFORE + 1;
     plumb_status status = PLUMB_OK;
 
-    if (!x->offers_checkpoint || x->declaration.site_count == 0 ||
-        x->failure.predicate == PLUMB_FAILS_ARITHMETIC)
+    if (!x->offers_checkpoint || x->declaration.site_count == 0 || x->weights_fail)
         return PLUMB_OK;
     while (status == PLUMB_OK && x->start == NULL && !give_up) {
         int64_t step;

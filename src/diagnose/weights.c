@@ -2,7 +2,8 @@
  *
  * A fault in the forward products can be learned around: the loss looks healthy, and the weights
  * are of no use without the fault.  One step from a checkpoint under the policy "everything in
- * bf16" shows it, since its loss is that of the same weights on the same batch.
+ * bf16" shows it, since its loss is that of the same weights on the same batch.  Where the run
+ * fails so, alone or beside a gap to its twin, each arm has to pass this as well.
  */
 #include "diagnose/experiment.h"
 
@@ -86,8 +87,8 @@ plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *ques
     double worse;
     int64_t step;
 
-    if (x->failure.predicate != PLUMB_FAILS_ARITHMETIC || question->unjudged ||
-        question->everywhere || outcome->end != PLUMB_END_REACHED)
+    if (!x->weights_fail || question->unjudged || question->everywhere ||
+        outcome->end != PLUMB_END_REACHED)
         return PLUMB_OK;
     const plumb_status status =
         plumb_weights_compare(x, question, outcome, &worse, &step, why);
@@ -141,11 +142,17 @@ static plumb_status confirm(plumb_experiment *x, const plumb_question *question,
                            "Resume is not exact: step %lld from its checkpoint has another "
                            "loss than the run, so its weights could not be judged in bf16.",
                            (long long)step);
-    x->failure = (plumb_failure){PLUMB_FAILS_ARITHMETIC, step, step, worse, x->band};
-    x->own.failure = x->failure;
+    const plumb_failure failure = {PLUMB_FAILS_ARITHMETIC, step, step, worse, x->band};
+
+    x->weights_fail = true;
+    x->horizon = x->own.last_step; /* they are the work of the whole run */
+    plumb_describe_failure(&failure, text, sizeof text);
+    status = plumb_state(x, "compared", "The run %s.", text);
+    if (x->failure.predicate != PLUMB_FAILS_NOT)
+        return status;
+    x->failure = x->own.failure = failure;
     plumb_rejudged(x, &x->own);
-    plumb_describe_failure(&x->failure, text, sizeof text);
-    return plumb_state(x, "compared", "The run %s.", text);
+    return status;
 }
 
 static plumb_status judge_own(plumb_experiment *x, plumb_error *why)
@@ -171,11 +178,12 @@ static plumb_status judge_own(plumb_experiment *x, plumb_error *why)
                        (long long)step, worse);
 }
 
+/* A run that failed by itself was stopped there; one that only its twin convicts ran to its end. */
 plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why)
 {
     plumb_status status = PLUMB_OK;
 
-    if (x->failure.predicate != PLUMB_FAILS_NOT)
+    if (x->failure.predicate != PLUMB_FAILS_NOT && x->failure.predicate != PLUMB_FAILS_GAP)
         return PLUMB_OK;
     if (x->offers_checkpoint)
         status = judge_own(x, why);

@@ -184,8 +184,9 @@ static int64_t failing_step(const fake *f, const plumb_arm *arm)
         (f->fails_when_repeated && arm->repeat == 0) || (f->one_seed && seed != 1))
         return 0;
     const unsigned early = arm->request->start == NULL ? f->early_culprits : 0;
-    const unsigned culprits =
-        seed != 1 && f->other_culprits != 0 ? f->other_culprits : f->culprits | early;
+    const unsigned culprits = seed != 1 && f->other_culprits != 0 ? f->other_culprits
+                              : f->gap_culprits != 0              ? f->gap_culprits
+                                                                  : f->culprits | early;
 
     if (!f->twin_fails && healed(f, culprits, f->deaf ? NULL : arm->rules))
         return 0;

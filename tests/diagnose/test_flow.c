@@ -287,6 +287,20 @@ static void adapted_weights(void)
     expect_sites(v, pair.culprits);
     finish(&pair, v, "the same in two classes");
 
+    fake both = {.culprits = 1u << 7 | 1u << 9,
+                 .gap_culprits = 1u << 7,
+                 .checkpoint = 10,
+                 .fails_at = 60,
+                 .gap = 0.3,
+                 .adapts = 0.6};
+
+    v = diagnose(&both, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "forward", "class");
+    expect_sites(v, both.culprits);
+    CHECK(strcmp(text(json_object_get(v, "failure"), "predicate"), "gap") == 0, "%s",
+          text(json_object_get(v, "failure"), "predicate"));
+    finish(&both, v, "an arm without the gap whose weights are still wrong");
+
     fake little = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.09};
 
     v = diagnose(&little, (plumb_diagnose_settings){0});
