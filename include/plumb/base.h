@@ -122,21 +122,25 @@ enum {
     PLUMB_CPU_AVX2 = 1 << 0,       /* AVX2, FMA, F16C, BMI2 */
     PLUMB_CPU_AVX512 = 1 << 1,     /* F, BW, DQ, VL; implies AVX2 */
     PLUMB_CPU_AVX512BF16 = 1 << 2, /* BF16, VBMI, VNNI, VPOPCNTDQ; implies AVX512 */
+    PLUMB_CPU_AMX = 1 << 3,        /* AMX-TILE, AMX-BF16; implies AVX512BF16 */
 };
 
-/* The levels that this machine has and the limit allows. */
+/* The levels that this machine has and the limit allows.  Where AMX is allowed and there, the
+ * process first asks Linux for its registers, once; all threads have them then.
+ */
 unsigned plumb_cpu_flags(void);
 
 /* Never use levels outside mask from now on (default: all).  Results do not change:
  * every variant of a kernel has the same bits.  For tests, and for users who want
  * to see that for themselves: the environment of the command line tool sets it
- * from PLUMB_CPU ("baseline", "avx2", "avx512", "avx512bf16").
+ * from PLUMB_CPU, a name of a level.
  */
 void plumb_cpu_limit(unsigned mask);
 
-/* "baseline", "avx2", "avx512", "avx512bf16" -> mask of that level and all below.  False if
- * unknown.
- */
+/* "baseline", "avx2", "avx512", "avx512bf16", "amx" for i = 0, 1, ...; NULL past the last. */
+const char *plumb_cpu_level_name(size_t i);
+
+/* Name -> mask of that level and all below.  False, with *mask untouched, if unknown. */
 bool plumb_cpu_parse(const char *name, unsigned *mask);
 
 /* Whether the processor is one of AMD.  An instruction that a kernel can use may be fast on some

@@ -1,5 +1,6 @@
 /* The table of limits, and the choice among them. */
 #include "bench/limit.h"
+#include "base/cpu.h"
 
 #define ROW(isa, ISA, bytes)                                                               \
     {                                                                                      \
@@ -19,12 +20,7 @@ static const bench_limit limits[] = {
 
 const bench_limit *bench_limit_best(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t i = sizeof limits / sizeof *limits - 1;
-
-    while ((limits[i].cpu & ~cpu) != 0)
-        i--;
-    return &limits[i];
+    return PLUMB_CPU_BEST(&limits[sizeof limits / sizeof *limits - 1]);
 }
 
 bench_copy_fn *bench_limit_copy(const bench_limit *limit, int in, int out,

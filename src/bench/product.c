@@ -27,21 +27,12 @@ static plumb_status take_operand(bench *b, const char *text, size_t n, bool turn
     return plumb_quantize(&spec, x, n, n, turned, NULL, false, q, NULL, why);
 }
 
-static const plumb_micro *best_micro(void)
-{
-    size_t i = plumb_micro_count - 1;
-
-    while (!bench_may_run(plumb_micros[i].cpu))
-        i--;
-    return &plumb_micros[i];
-}
-
 plumb_status bench_product_take(bench *b, const bench_shape *shape, size_t n,
                                 bench_product *p, plumb_error *why)
 {
     plumb_status status;
 
-    *p = (bench_product){.n = n, .micro = best_micro()};
+    *p = (bench_product){.n = n, .micro = plumb_micro_best()};
     p->name = p->micro->name;
     p->a.transposed = shape->a_turned;
     p->b.transposed = shape->b_turned;

@@ -14,7 +14,7 @@ static void print_verbs(void)
     printf(
         "\n'plumb help COMMAND' shows the options of one.  Start with 'plumb demo'.\n"
         "Exit status: 0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input.\n"
-        "PLUMB_CPU=baseline|avx2|avx512|avx512bf16 limits the instructions; same results."
+        "PLUMB_CPU=baseline|avx2|avx512|avx512bf16|amx limits instructions; same results."
         "\n");
 }
 

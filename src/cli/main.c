@@ -121,8 +121,8 @@ static bool limit_cpu(void)
     if (name == NULL || name[0] == 0)
         return true;
     if (!plumb_cpu_parse(name, &mask)) {
-        cli_complain("PLUMB_CPU is '%.60s'; allowed: baseline, avx2, avx512, avx512bf16",
-                     name);
+        cli_complain(
+            "PLUMB_CPU is '%.60s'; allowed: baseline, avx2, avx512, avx512bf16, amx", name);
         return false;
     }
     plumb_cpu_limit(mask);

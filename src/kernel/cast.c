@@ -1,5 +1,6 @@
 /* The face of the casts: checks, then the fastest variant that this CPU may run. */
 #include "kernel/cast.h"
+#include "base/cpu.h"
 
 #if defined(__x86_64__)
 #define PLAIN(row, F, f, kernel)                                                           \
@@ -115,12 +116,7 @@ static plumb_status check(const plumb_cast *how, plumb_format source)
 
 void plumb_cast_run(const plumb_encode_job *job)
 {
-    const plumb_encode_kernel *k = &plumb_encode_kernels[last_encode[job->how->format]];
-    const unsigned cpu = plumb_cpu_flags();
-
-    while ((k->cpu & ~cpu) != 0)
-        k--;
-    k->run(job);
+    PLUMB_CPU_BEST(&plumb_encode_kernels[last_encode[job->how->format]])->run(job);
 }
 
 plumb_status plumb_cast_encode_measured(const plumb_cast *how, plumb_format source,
@@ -153,27 +149,18 @@ plumb_status plumb_cast_encode(const plumb_cast *how, const float *x, size_t n, 
 plumb_status plumb_cast_decode(plumb_format format, float scale, const void *codes,
                                size_t n, float *x)
 {
-    const unsigned cpu = plumb_cpu_flags();
-
     if ((unsigned)format >= PLUMB_FORMAT_COUNT)
         return PLUMB_BAD_FORMAT;
-    const plumb_decode_kernel *k =
+    const plumb_decode_kernel *last =
         &plumb_decode_kernels[(size_t)format * PLAIN_ROWS + PLAIN_ROWS - 1];
 
-    while ((k->cpu & ~cpu) != 0)
-        k--;
-    k->run(format, scale, codes, n, x);
+    PLUMB_CPU_BEST(last)->run(format, scale, codes, n, x);
     return PLUMB_OK;
 }
 
 static const plumb_amax_kernel *best_amax(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t i = plumb_amax_kernel_count - 1;
-
-    while ((plumb_amax_kernels[i].cpu & ~cpu) != 0)
-        i--;
-    return &plumb_amax_kernels[i];
+    return PLUMB_CPU_BEST(&plumb_amax_kernels[plumb_amax_kernel_count - 1]);
 }
 
 float plumb_cast_amax(const float *x, size_t n)

@@ -1,5 +1,6 @@
 /* The table of lane sums and the choice among them. */
 #include "kernel/lanes.h"
+#include "base/cpu.h"
 
 #define ROW(isa, ISA)                                                                      \
     {                                                                                      \
@@ -19,12 +20,7 @@ const size_t plumb_lanes_kernel_count =
 
 static const plumb_lanes_kernel *best(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t i = plumb_lanes_kernel_count - 1;
-
-    while ((plumb_lanes_kernels[i].cpu & ~cpu) != 0)
-        i--;
-    return &plumb_lanes_kernels[i];
+    return PLUMB_CPU_BEST(&plumb_lanes_kernels[plumb_lanes_kernel_count - 1]);
 }
 
 float plumb_lanes_sum(const float *x, size_t n)

@@ -1,5 +1,6 @@
 /* The table of elementary functions and the choice among its variants. */
 #include "kernel/math.h"
+#include "base/cpu.h"
 
 #define ROW(isa, ISA)                                                                      \
     {                                                                                      \
@@ -19,12 +20,7 @@ const size_t plumb_math_kernel_count =
 
 static const plumb_math_kernel *best(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t i = plumb_math_kernel_count - 1;
-
-    while ((plumb_math_kernels[i].cpu & ~cpu) != 0)
-        i--;
-    return &plumb_math_kernels[i];
+    return PLUMB_CPU_BEST(&plumb_math_kernels[plumb_math_kernel_count - 1]);
 }
 
 void plumb_exp(const float *x, size_t n, float *y)

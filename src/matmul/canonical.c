@@ -9,7 +9,8 @@
 #include "matmul/packed.h"
 #include "matmul/round.h"
 
-enum { MC = 192, NC = 384 }; /* packed panels and running sums stay in a 1 MiB cache */
+/* Packed panels and running sums stay in a 1 MiB cache.  Every mr divides MC. */
+enum { MC = 192, NC = 384 };
 
 /* One call: what, where to, with which pieces of the workspace. */
 typedef struct product {
@@ -25,7 +26,7 @@ typedef struct product {
 } product;
 
 /* Blocks of K in a panel that have scales of their own, at most. */
-enum { BLOCKS = PLUMB_MICRO_KC / PLUMB_MICRO_CHAIN };
+enum { BLOCKS = PLUMB_MICRO_PANEL / PLUMB_MICRO_CHAIN };
 
 /* Floats of each piece of the workspace; all are multiples of 16. */
 typedef struct pieces {
@@ -34,7 +35,7 @@ typedef struct pieces {
 
 static pieces workspace_pieces(size_t m, size_t n, size_t k)
 {
-    const size_t rows = plumb_round_up(smaller(m, MC), PLUMB_MICRO_MR_LCM);
+    const size_t rows = smaller(m + PLUMB_MICRO_MR - 1, MC);
     const size_t cols = plumb_round_up(smaller(n, NC), PLUMB_MICRO_NR_LCM);
     const size_t depth = plumb_round_up(smaller(k, PLUMB_MICRO_KC), PLUMB_MICRO_CHAIN);
 
@@ -64,7 +65,7 @@ static void deal_workspace(product *p, const plumb_tile *tile, float *workspace)
     p->db = (plumb_scales){p->da.d + size.da, size.db / BLOCKS, 0, 0};
 }
 
-/* PLUMB_MICRO_NR_LCM copies of x; MR is less. */
+/* PLUMB_MICRO_NR_LCM copies of x; no mr is more. */
 typedef struct scale_row {
     float x[PLUMB_MICRO_NR_LCM];
 } scale_row;
@@ -100,7 +101,7 @@ static void join_blocks(const product *p, size_t i, size_t j, size_t chains,
     const plumb_micro *micro = p->micro;
     const plumb_scaling *scaling = &p->of->scaling;
     const size_t each = plumb_chains_in(scaling->block);
-    _Alignas(64) float block[PLUMB_MICRO_MR_LCM * PLUMB_MICRO_NR_LCM];
+    _Alignas(64) float block[PLUMB_MICRO_MR * PLUMB_MICRO_NR_LCM];
     const scale_row ones = row_of(1);
 
     for (size_t n = 0, at = 0; at < chains; n++, at += each) {
@@ -257,7 +258,7 @@ static size_t chunk_size(size_t total, size_t largest, size_t step)
 
 static void multiply_tile(product *p, const plumb_tile *tile)
 {
-    const size_t mc = chunk_size(tile->row_end - tile->row, MC, PLUMB_MICRO_MR_LCM);
+    const size_t mc = chunk_size(tile->row_end - tile->row, MC, p->micro->mr);
     const size_t nc = chunk_size(tile->col_end - tile->col, NC, PLUMB_MICRO_NR_LCM);
 
     for (size_t col = tile->col; col < tile->col_end; col += nc) {
@@ -280,9 +281,9 @@ static void round_tile(const plumb_product *of)
 }
 
 /* K of a panel: whole blocks, and whole chains in them; a block of less is a panel. */
-static size_t panel_depth(size_t block)
+static size_t panel_depth(const plumb_micro *micro, size_t block)
 {
-    return block % PLUMB_MICRO_CHAIN == 0 ? PLUMB_MICRO_KC : block;
+    return block % PLUMB_MICRO_CHAIN == 0 ? micro->panel : block;
 }
 
 void plumb_canonical_product(const plumb_product *of, const plumb_micro *micro)
@@ -290,11 +291,15 @@ void plumb_canonical_product(const plumb_product *of, const plumb_micro *micro)
     product p = {.micro = micro,
                  .of = of,
                  .depth = plumb_operand_depth(of->a),
-                 .panel_depth = panel_depth(of->scaling.block)};
+                 .panel_depth = panel_depth(micro, of->scaling.block)};
 
     deal_workspace(&p, &of->tile, of->workspace);
     const unsigned before = plumb_mode_enter(micro->ftz);
+    if (micro->enter != NULL)
+        micro->enter();
     multiply_tile(&p, &of->tile);
+    if (micro->leave != NULL)
+        micro->leave();
     plumb_mode_leave(before);
     if (of->how->output == PLUMB_FP16 && of->extras.epilogue == NULL)
         round_tile(of);

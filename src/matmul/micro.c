@@ -1,24 +1,74 @@
 /* The table of micro-kernels, and the choice of the fastest that may run here. */
+#include "base/cpu.h"
 #include "matmul/fold.h"
 #include "matmul/lanes.h"
 
 const plumb_micro plumb_micros[] = {
-    {"ref", PLUMB_CPU_BASELINE, false, false, 23, 4, 4, 32, plumb_pack_rows,
-     plumb_pack_slivers, plumb_micro_copy_ref, plumb_micro_turn_ref, NULL, NULL,
-     plumb_micro_run_ref, plumb_micro_join_ref, plumb_micro_store_ref},
+    {.name = "ref",
+     .cpu = PLUMB_CPU_BASELINE,
+     .fraction_bits = 23,
+     .mr = 4,
+     .nr = 4,
+     .panel = PLUMB_MICRO_KC,
+     .chain = 32,
+     .rows = plumb_pack_rows,
+     .slivers = plumb_pack_slivers,
+     .copy = plumb_micro_copy_ref,
+     .turn = plumb_micro_turn_ref,
+     .run = plumb_micro_run_ref,
+     .join = plumb_micro_join_ref,
+     .store = plumb_micro_store_ref},
 #if defined(__x86_64__)
-    {"avx2", PLUMB_CPU_AVX2, false, true, 23, 3, 16, 32, plumb_pack_rows,
-     plumb_pack_slivers, plumb_micro_copy_avx2, plumb_micro_turn_avx2, plumb_fold_rows,
-     plumb_fold_slivers, plumb_micro_run_avx2, plumb_micro_join_avx2,
-     plumb_micro_store_avx2},
-    {"avx512", PLUMB_CPU_AVX512, false, true, 23, 6, 32, 32, plumb_pack_rows,
-     plumb_pack_slivers, plumb_micro_copy_avx512, plumb_micro_turn_avx512, plumb_fold_rows,
-     plumb_fold_slivers, plumb_micro_run_avx512, plumb_micro_join_avx512,
-     plumb_micro_store_avx512},
-    {"avx512bf16", PLUMB_CPU_AVX512BF16, true, true, 7, 6, 32, 16,
-     plumb_micro_rows_avx512bf16, plumb_micro_slivers_avx512bf16, NULL, NULL,
-     plumb_micro_fold_rows_avx512bf16, plumb_micro_fold_slivers_avx512bf16,
-     plumb_micro_run_avx512bf16, plumb_micro_join_avx512, plumb_micro_store_avx512},
+    {.name = "avx2",
+     .cpu = PLUMB_CPU_AVX2,
+     .ftz = true,
+     .fraction_bits = 23,
+     .mr = 3,
+     .nr = 16,
+     .panel = PLUMB_MICRO_KC,
+     .chain = 32,
+     .rows = plumb_pack_rows,
+     .slivers = plumb_pack_slivers,
+     .copy = plumb_micro_copy_avx2,
+     .turn = plumb_micro_turn_avx2,
+     .fold_rows = plumb_fold_rows,
+     .fold_slivers = plumb_fold_slivers,
+     .run = plumb_micro_run_avx2,
+     .join = plumb_micro_join_avx2,
+     .store = plumb_micro_store_avx2},
+    {.name = "avx512",
+     .cpu = PLUMB_CPU_AVX512,
+     .ftz = true,
+     .fraction_bits = 23,
+     .mr = 6,
+     .nr = 32,
+     .panel = PLUMB_MICRO_KC,
+     .chain = 32,
+     .rows = plumb_pack_rows,
+     .slivers = plumb_pack_slivers,
+     .copy = plumb_micro_copy_avx512,
+     .turn = plumb_micro_turn_avx512,
+     .fold_rows = plumb_fold_rows,
+     .fold_slivers = plumb_fold_slivers,
+     .run = plumb_micro_run_avx512,
+     .join = plumb_micro_join_avx512,
+     .store = plumb_micro_store_avx512},
+    {.name = "avx512bf16",
+     .cpu = PLUMB_CPU_AVX512BF16,
+     .amd = true,
+     .ftz = true,
+     .fraction_bits = 7,
+     .mr = 6,
+     .nr = 32,
+     .panel = PLUMB_MICRO_KC,
+     .chain = 16,
+     .rows = plumb_micro_rows_avx512bf16,
+     .slivers = plumb_micro_slivers_avx512bf16,
+     .fold_rows = plumb_micro_fold_rows_avx512bf16,
+     .fold_slivers = plumb_micro_fold_slivers_avx512bf16,
+     .run = plumb_micro_run_avx512bf16,
+     .join = plumb_micro_join_avx512,
+     .store = plumb_micro_store_avx512},
 #endif
 };
 const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
@@ -54,26 +104,15 @@ const plumb_micro *plumb_micro_best(void)
     return &plumb_micros[best];
 }
 
-static const plumb_lanes *best_lanes(void)
-{
-    const unsigned cpu = plumb_cpu_flags();
-    size_t best = 0;
-
-    for (size_t i = 0; i < plumb_lanes_count; i++) {
-        if ((plumb_lanes_rows[i].cpu & ~cpu) == 0)
-            best = i;
-    }
-    return &plumb_lanes_rows[best];
-}
-
 plumb_status plumb_matmul_extended(const plumb_accumulator *how, const plumb_operand *a,
                                    const plumb_operand *b, float *c, size_t ldc,
                                    bool accumulate, plumb_tile tile,
                                    const plumb_extras *extras, void *workspace,
                                    plumb_error *why)
 {
-    return plumb_matmul_extended_with(plumb_micro_best(), best_lanes(), how, a, b, c, ldc,
-                                      accumulate, tile, extras, workspace, why);
+    return plumb_matmul_extended_with(
+        plumb_micro_best(), PLUMB_CPU_BEST(&plumb_lanes_rows[plumb_lanes_count - 1]), how,
+        a, b, c, ldc, accumulate, tile, extras, workspace, why);
 }
 
 plumb_status plumb_matmul(const plumb_accumulator *how, const plumb_operand *a,

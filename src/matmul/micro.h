@@ -15,12 +15,13 @@
 #include "plumb/matmul.h"
 
 enum {
-    PLUMB_MICRO_CHAIN = 32, /* K of one pair of chains */
-    PLUMB_MICRO_KC = 256,   /* K of one packed panel, at most */
+    PLUMB_MICRO_CHAIN = 32,  /* K of one pair of chains */
+    PLUMB_MICRO_KC = 256,    /* K of one packed panel of floats, at most */
+    PLUMB_MICRO_PANEL = 512, /* K of any, at most */
     /* One chain more than a panel: rows a power of two apart would share cache sets. */
     PLUMB_MICRO_LD = PLUMB_MICRO_KC + PLUMB_MICRO_CHAIN,
-    PLUMB_MICRO_MR_LCM = 12, /* every mr divides it */
-    PLUMB_MICRO_NR_LCM = 32  /* every nr divides it */
+    PLUMB_MICRO_MR = 32,    /* mr, at most */
+    PLUMB_MICRO_NR_LCM = 32 /* every nr divides it */
 };
 
 /* Decodes codes[rows, cols] (row stride ld elements) to fp32: copy writes
@@ -56,11 +57,13 @@ typedef void plumb_micro_fold(const struct plumb_micro *micro,
 
 typedef struct plumb_micro {
     const char *name;
-    unsigned cpu; /* PLUMB_CPU_* it needs */
-    bool amd;     /* faster than the rows above on processors of AMD only: chosen there */
-    bool ftz;     /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
+    unsigned cpu;  /* PLUMB_CPU_* it needs */
+    bool amd;      /* faster than the rows above on processors of AMD only: chosen there */
+    bool on_trial; /* compared with the reference before it is first chosen (micro.c) */
+    bool ftz;      /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
     int fraction_bits; /* of the formats of its operands, at most */
     size_t mr, nr;
+    size_t panel; /* K of one packed panel, at most: whole chains */
     size_t chain; /* floats of one outer index that a chain takes when packed */
     plumb_micro_pack *rows, *slivers;
     plumb_micro_unpack *copy, *turn;            /* for the packing that decodes to fp32 */
@@ -68,6 +71,7 @@ typedef struct plumb_micro {
     plumb_micro_run *run;
     plumb_micro_join *join;
     plumb_micro_store *store;
+    void (*enter)(void), (*leave)(void); /* around a product; or NULL */
 } plumb_micro;
 
 /* The reference comes first and the fastest last. */

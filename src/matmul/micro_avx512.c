@@ -41,18 +41,7 @@ void plumb_micro_run_avx512(size_t chains, const float *a, const float *b, float
 void plumb_micro_join_avx512(const float *tile, const float *da, const float *db,
                              float *sum, bool first)
 {
-    const __m512 zero = _mm512_setzero_ps();
-
-    for (size_t i = 0; i < MR; i++) {
-        for (size_t j = 0; j < NR; j += WIDTH) {
-            const size_t at = i * NR + j;
-            const __m512 scale =
-                _mm512_fmadd_ps(_mm512_set1_ps(da[i]), _mm512_loadu_ps(db + j), zero);
-
-            _mm512_storeu_ps(sum + at, _mm512_fmadd_ps(_mm512_loadu_ps(tile + at), scale,
-                                                       load_or_zero(sum + at, first)));
-        }
-    }
+    join_rows(MR, tile, da, db, sum, first);
 }
 
 void plumb_micro_store_avx512(const float *tile, float *c, size_t ldc, size_t rows,

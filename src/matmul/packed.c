@@ -8,7 +8,7 @@
 #include "matmul/mode.h"
 
 enum { PART = 64 }; /* outer indices packed at once: a multiple of every nr */
-enum { COLUMNS = 64, BLOCKS = PLUMB_MICRO_KC / PLUMB_MICRO_CHAIN };
+enum { COLUMNS = 64, BLOCKS = PLUMB_MICRO_PANEL / PLUMB_MICRO_CHAIN };
 
 void plumb_pack_panel(const plumb_micro *micro, const plumb_operand *operand, bool of_b,
                       const plumb_panel *panel, const plumb_scales *fold, float *to)
@@ -30,7 +30,7 @@ void plumb_pack_panel(const plumb_micro *micro, const plumb_operand *operand, bo
 }
 
 /* The next piece of B: through all columns of a panel, then to the next one. */
-static bool next(const plumb_operand *b, plumb_panel *at)
+static bool next(const plumb_micro *micro, const plumb_operand *b, plumb_panel *at)
 {
     const size_t n = plumb_operand_outer(b), depth = plumb_operand_depth(b);
 
@@ -40,7 +40,7 @@ static bool next(const plumb_operand *b, plumb_panel *at)
         at->k += at->k_count;
     }
     at->outer_count = smaller(COLUMNS, n - at->outer);
-    at->k_count = smaller(PLUMB_MICRO_KC, depth - at->k);
+    at->k_count = smaller(micro->panel, depth - at->k);
     return n > 0 && at->k < depth;
 }
 
@@ -51,7 +51,7 @@ static bool can_fold(const plumb_micro *micro, const plumb_operand *b)
     plumb_panel at = {0};
     bool can = micro->fold_slivers != NULL && plumb_operand_block(b) == PLUMB_MICRO_CHAIN;
 
-    while (can && next(b, &at)) {
+    while (can && next(micro, b, &at)) {
         plumb_pack_block_scales(b, &at, PLUMB_MICRO_CHAIN, &scales);
         can = plumb_can_fold_one(b->matrix->format, &scales);
     }
@@ -69,7 +69,7 @@ void plumb_pack_with(const plumb_micro *micro, const plumb_operand *b, float *me
     plumb_panel at = {0};
     const unsigned before = plumb_mode_enter(micro->ftz);
 
-    while (next(b, &at)) {
+    while (next(micro, b, &at)) {
         if (folded)
             plumb_pack_block_scales(b, &at, PLUMB_MICRO_CHAIN, &scales);
         plumb_pack_panel(micro, b, true, &at, folded ? &scales : NULL,

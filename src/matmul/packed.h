@@ -1,6 +1,6 @@
 /* matmul/packed.h - where the slivers of a packed B lie, and how a panel is packed.
  *
- * Panels of PLUMB_MICRO_KC along K follow each other; each has the slivers of all columns, as
+ * Panels along K, as deep as the micro-kernel has them, follow each other; each has the slivers of all columns, as
  * the product would have packed them itself.
  */
 #ifndef PLUMB_MATMUL_PACKED_H

@@ -29,6 +29,24 @@ static inline void add_chains(__m512 even[MR][2], __m512 odd[MR][2], float *tile
     }
 }
 
+/* plumb_micro_join of a tile of `rows` rows. */
+static inline void join_rows(size_t rows, const float *tile, const float *da,
+                             const float *db, float *sum, bool first)
+{
+    const __m512 zero = _mm512_setzero_ps();
+
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < NR; j += WIDTH) {
+            const size_t at = i * NR + j;
+            const __m512 scale =
+                _mm512_fmadd_ps(_mm512_set1_ps(da[i]), _mm512_loadu_ps(db + j), zero);
+
+            _mm512_storeu_ps(sum + at, _mm512_fmadd_ps(_mm512_loadu_ps(tile + at), scale,
+                                                       load_or_zero(sum + at, first)));
+        }
+    }
+}
+
 static inline __mmask16 lanes(size_t n)
 {
     return (__mmask16)(n >= WIDTH ? 0xffffu : (1u << n) - 1u);

@@ -1,5 +1,6 @@
 /* The table of tallies and the choice among them. */
 #include "reduce/tally.h"
+#include "base/cpu.h"
 
 #define ROW(isa, ISA)                                                                      \
     {                                                                                      \
@@ -19,12 +20,7 @@ const size_t plumb_tally_kernel_count =
 
 static const plumb_tally_kernel *best(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t i = plumb_tally_kernel_count - 1;
-
-    while ((plumb_tally_kernels[i].cpu & ~cpu) != 0)
-        i--;
-    return &plumb_tally_kernels[i];
+    return PLUMB_CPU_BEST(&plumb_tally_kernels[plumb_tally_kernel_count - 1]);
 }
 
 void plumb_tally_additions(float decay, const float *old, const float *x,

@@ -71,6 +71,13 @@ static void cpu(void)
     CHECK(mask == (PLUMB_CPU_AVX2 | PLUMB_CPU_AVX512 | PLUMB_CPU_AVX512BF16),
           "avx512bf16 is mask %u", mask);
     plumb_cpu_limit(mask);
+    CHECK((plumb_cpu_flags() & PLUMB_CPU_AMX) == 0, "AMX under the AVX512BF16 mask");
+    CHECK(plumb_cpu_parse("amx", &mask) && (mask & PLUMB_CPU_AMX) != 0, "amx is mask %u",
+          mask);
+    for (size_t i = 0; plumb_cpu_level_name(i) != NULL; i++)
+        CHECK(plumb_cpu_parse(plumb_cpu_level_name(i), &mask), "%s is unknown",
+              plumb_cpu_level_name(i));
+    plumb_cpu_limit(mask);
     check_done("cpu mask");
 }
 

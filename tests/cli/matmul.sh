@@ -167,7 +167,7 @@ try "example" 0 "$PLUMB" matmul --example same-sign -k 256 -a hopper-wgmma -a ho
 cp out example
 [ "$(wc -l <out)" -le 24 ] && awk 'length > 100 { exit 1 }' out
 result $? "example fits a screen"
-for level in baseline avx2 avx512 avx512bf16; do
+for level in baseline avx2 avx512 avx512bf16 amx; do
     PLUMB_CPU=$level "$PLUMB" matmul --example same-sign -k 256 -a hopper-wgmma \
         -a hopper-wgmma+promote128 | cmp -s - example
     result $? "$level: the same numbers"

@@ -59,7 +59,7 @@ wrong "nearly an attribute" "did you mean 'current'?" \
     "$PLUMB" matmul --example signed --spec e4m3:curent
 wrong "help of nearly a verb" "did you mean 'matmul'?" "$PLUMB" help matmull
 wrong "help of no verb" "unknown command 'nothing'" "$PLUMB" help nothing
-wrong "CPU level" "allowed: baseline, avx2, avx512, avx512bf16" env PLUMB_CPU=mmx "$PLUMB" version
+wrong "CPU level" "allowed: baseline, avx2, avx512, avx512bf16, amx" env PLUMB_CPU=mmx "$PLUMB" version
 wrong "no WordNet" "wordnet-base" "$PLUMB" text --wordnet nowhere
 wrong "escape sequences" "unknown command" "$PLUMB" "$(printf 'a\033[2Jb')"
 if grep -q "$(printf '\033')" "$place/err"; then

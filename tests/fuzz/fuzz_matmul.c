@@ -10,7 +10,7 @@
 #include "matmul/lanes.h"
 #include "matmul/micro.h"
 
-enum { MOST_M = 13, MOST_N = 35, MOST_K = 300, MOST_PAD = 3, LEVELS = 4 };
+enum { MOST_M = 13, MOST_N = 35, MOST_K = 300, MOST_PAD = 3 };
 
 typedef struct product {
     plumb_accumulator how;
@@ -183,7 +183,6 @@ static void in_tiles(const product *p, const uint8_t *want, size_t row, size_t c
 
 static void every_way(const product *p, const uint8_t *want)
 {
-    static const char *const levels[LEVELS] = {"baseline", "avx2", "avx512", "avx512bf16"};
     const unsigned have = plumb_cpu_flags();
     const plumb_tile whole = {0, 0, 0, 0};
     size_t size;
@@ -196,11 +195,11 @@ static void every_way(const product *p, const uint8_t *want)
         FUZZ_CHECK(call(&plumb_micros[i], p, whole, c) == PLUMB_OK);
         same(p, want, c, size);
     }
-    for (int l = 0; l < LEVELS; l++) {
+    for (size_t l = 0; plumb_cpu_level_name(l) != NULL; l++) {
         uint8_t *c = fresh(p, &size);
         unsigned mask = 0;
 
-        plumb_cpu_parse(levels[l], &mask);
+        plumb_cpu_parse(plumb_cpu_level_name(l), &mask);
         plumb_cpu_limit(mask);
         FUZZ_CHECK(call(NULL, p, whole, c) == PLUMB_OK);
         plumb_cpu_limit(~0u);

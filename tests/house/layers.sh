@@ -68,7 +68,7 @@ function check_file(    text) {
     close(file)
 }
 BEGIN {
-    split("assert ctype errno fenv float fnmatch immintrin inttypes limits math stdalign " \
+    split("assert cpuid ctype errno fenv float fnmatch immintrin inttypes limits math stdalign " \
           "stdarg stdatomic stdbool stddef stdint stdlib string xmmintrin " \
           "sanitizer/asan_interface", names)
     for (i in names)

@@ -268,14 +268,14 @@ static void bits(void)
 {
     const size_t bytes = plumb_weight_count(&shape) * sizeof *gradient;
     float *first = calloc(1, bytes);
-    static const char *const levels[] = {"avx512bf16", "avx512", "avx2", "baseline"};
+    static const char *const levels[] = {"amx", "avx512bf16", "avx512", "avx2", "baseline"};
     plumb_spec specs[MOST_SITES] = {0};
     plumb_error why = {0};
 
     for (size_t i = 0; i < LINEAR_SITES; i++)
         CHECK_OK(plumb_spec_parse(i % 2 ? "e4m3" : "e5m2:pow2", NULL, &specs[i], &why),
                  why);
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; k < 10; k++) {
         unsigned mask;
 
         CHECK(plumb_cpu_parse(levels[k / 2], &mask), "no level %s", levels[k / 2]);
