@@ -27,3 +27,4 @@ set(PLUMB_FLAGS_avx512 ${PLUMB_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx
   -mprefer-vector-width=512)
 set(PLUMB_FLAGS_avx512bf16 ${PLUMB_FLAGS_avx512} -mavx512bf16 -mavx512vbmi -mavx512vnni
   -mavx512vpopcntdq)
+set(PLUMB_FLAGS_amx ${PLUMB_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)

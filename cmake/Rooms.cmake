@@ -18,7 +18,7 @@ endmacro()
 
 # plumb_kernel_flags(file) - instruction-set flags by suffix.
 function(plumb_kernel_flags file)
-  if(file MATCHES "_(avx2|avx512|avx512bf16)\\.c$")
+  if(file MATCHES "_(avx2|avx512|avx512bf16|amx)\\.c$")
     set_property(SOURCE ${file} TARGET_DIRECTORY ${PLUMB_TARGET}
       APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_FLAGS_${CMAKE_MATCH_1}})
   endif()

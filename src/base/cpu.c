@@ -141,10 +141,10 @@ bool plumb_cpu_parse(const char *name, unsigned *mask)
     return false;
 }
 
-bool plumb_cpu_trust(unsigned level, bool (*works)(void))
+bool plumb_cpu_trust(unsigned level, bool (*works)(const void *what), const void *what)
 {
     if ((atomic_load(&tried) & level) != level) {
-        if (!works())
+        if (!works(what))
             atomic_fetch_or(&refused, level);
         atomic_fetch_or(&tried, level);
     }

@@ -26,9 +26,10 @@ static inline size_t plumb_cpu_back(const void *cpu, size_t stride)
 /* The row at `last`, or the nearest above it that may run here. */
 #define PLUMB_CPU_BEST(last) ((last)-plumb_cpu_back(&(last)->cpu, sizeof *(last)))
 
-/* Whether works() is true, as it was when first asked about this level in this process; if not,
- * plumb_cpu_flags leaves the level out from then on.  Several threads may ask at once.
+/* Whether works(what) was true when first asked about this level in this process; if not,
+ * plumb_cpu_flags leaves the level out from then on.  Several threads may ask at once: until one
+ * has the answer, each finds it by itself.
  */
-bool plumb_cpu_trust(unsigned level, bool (*works)(void));
+bool plumb_cpu_trust(unsigned level, bool (*works)(const void *what), const void *what);
 
 #endif

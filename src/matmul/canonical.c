@@ -206,7 +206,7 @@ static const float *packed_panel(const product *p, const plumb_panel *b, bool fo
     const plumb_packed *packed = p->of->extras.packed;
 
     if (packed == NULL || packed->kernel != p->micro || packed->folded != folded ||
-        p->panel_depth != PLUMB_MICRO_KC || b->outer % p->micro->nr != 0)
+        p->panel_depth != p->micro->panel || b->outer % p->micro->nr != 0)
         return NULL;
     return packed->x + plumb_packed_at(p->micro, packed->n, b->outer, b->k,
                                        plumb_chains_in(b->k_count));

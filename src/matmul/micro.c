@@ -69,6 +69,24 @@ const plumb_micro plumb_micros[] = {
      .run = plumb_micro_run_avx512bf16,
      .join = plumb_micro_join_avx512,
      .store = plumb_micro_store_avx512},
+    {.name = "amx",
+     .cpu = PLUMB_CPU_AMX,
+     .on_trial = true,
+     .ftz = true,
+     .fraction_bits = 7,
+     .mr = 32,
+     .nr = 32,
+     .panel = PLUMB_MICRO_PANEL,
+     .chain = 16,
+     .rows = plumb_micro_rows_amx,
+     .slivers = plumb_micro_slivers_amx,
+     .fold_rows = plumb_micro_fold_rows_amx,
+     .fold_slivers = plumb_micro_fold_slivers_amx,
+     .run = plumb_micro_run_amx,
+     .join = plumb_micro_join_amx,
+     .store = plumb_micro_store_avx512,
+     .enter = plumb_micro_enter_amx,
+     .leave = plumb_micro_leave_amx},
 #endif
 };
 const size_t plumb_micro_count = sizeof plumb_micros / sizeof plumb_micros[0];
@@ -91,17 +109,24 @@ const plumb_lanes plumb_lanes_rows[] = {
 };
 const size_t plumb_lanes_count = sizeof plumb_lanes_rows / sizeof plumb_lanes_rows[0];
 
+static bool agrees(const void *micro)
+{
+    return plumb_micro_agrees(micro);
+}
+
+static bool is_fast(const plumb_micro *micro)
+{
+    return (micro->cpu & ~plumb_cpu_flags()) == 0 && (!micro->amd || plumb_cpu_is_amd()) &&
+           (!micro->on_trial || plumb_cpu_trust(micro->cpu, agrees, micro));
+}
+
 const plumb_micro *plumb_micro_best(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
-    size_t best = 0;
+    size_t i = plumb_micro_count - 1;
 
-    for (size_t i = 0; i < plumb_micro_count; i++) {
-        if ((plumb_micros[i].cpu & ~cpu) == 0 &&
-            (!plumb_micros[i].amd || plumb_cpu_is_amd()))
-            best = i;
-    }
-    return &plumb_micros[best];
+    while (i > 0 && !is_fast(&plumb_micros[i]))
+        i--;
+    return &plumb_micros[i];
 }
 
 plumb_status plumb_matmul_extended(const plumb_accumulator *how, const plumb_operand *a,

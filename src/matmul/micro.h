@@ -59,7 +59,7 @@ typedef struct plumb_micro {
     const char *name;
     unsigned cpu;  /* PLUMB_CPU_* it needs */
     bool amd;      /* faster than the rows above on processors of AMD only: chosen there */
-    bool on_trial; /* compared with the reference before it is first chosen (micro.c) */
+    bool on_trial; /* compared with the reference before it is first chosen */
     bool ftz;      /* flushes through MXCSR (flush-to-zero, denormals-are-zero) */
     int fraction_bits; /* of the formats of its operands, at most */
     size_t mr, nr;
@@ -78,8 +78,13 @@ typedef struct plumb_micro {
 extern const plumb_micro plumb_micros[];
 extern const size_t plumb_micro_count;
 
-/* The fastest that may run here. */
+/* The fastest that may run here, and has stood its trial. */
 const plumb_micro *plumb_micro_best(void);
+
+/* Whether a product that is hard to get right has the bits of the reference: a few tenths of a
+ * millisecond, on 120 KiB of stack.
+ */
+bool plumb_micro_agrees(const plumb_micro *micro);
 
 /* plumb_matmul with a chosen micro-kernel for the canonical accumulator and chosen lanes for the
  * others (matmul/lanes.h), which this CPU must have.  Where the kernel does not take the formats
@@ -122,5 +127,12 @@ plumb_micro_store plumb_micro_store_avx512;
 plumb_micro_pack plumb_micro_rows_avx512bf16, plumb_micro_slivers_avx512bf16;
 plumb_micro_fold plumb_micro_fold_rows_avx512bf16, plumb_micro_fold_slivers_avx512bf16;
 plumb_micro_run plumb_micro_run_avx512bf16;
+
+plumb_micro_pack plumb_micro_rows_amx, plumb_micro_slivers_amx;
+plumb_micro_fold plumb_micro_fold_rows_amx, plumb_micro_fold_slivers_amx;
+plumb_micro_run plumb_micro_run_amx;
+plumb_micro_join plumb_micro_join_amx;
+void plumb_micro_enter_amx(void); /* tiles of this thread; their contents before are lost */
+void plumb_micro_leave_amx(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* matmul/packed.h - where the slivers of a packed B lie, and how a panel is packed.
  *
- * Panels along K, as deep as the micro-kernel has them, follow each other; each has the slivers of all columns, as
- * the product would have packed them itself.
+ * Panels along K, as deep as those of the micro-kernel, follow each other; each has the slivers
+ * of all columns, as the product would have packed them itself.
  */
 #ifndef PLUMB_MATMUL_PACKED_H
 #define PLUMB_MATMUL_PACKED_H

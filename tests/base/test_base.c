@@ -1,5 +1,5 @@
 /* Sizes that would wrap, pieces of an arena, levels of the CPU mask, messages. */
-#include "plumb/base.h"
+#include "base/cpu.h"
 
 #include "check.h"
 
@@ -81,6 +81,24 @@ static void cpu(void)
     check_done("cpu mask");
 }
 
+static bool broken(const void *count)
+{
+    ++*(int *)(uintptr_t)count;
+    return false;
+}
+
+static void trust(void)
+{
+    int asked = 0;
+
+    plumb_cpu_limit(~0u);
+    for (int i = 0; i < 2; i++)
+        CHECK(!plumb_cpu_trust(PLUMB_CPU_AVX512, broken, &asked), "trusted");
+    CHECK(asked == 1, "asked %d times", asked);
+    CHECK((plumb_cpu_flags() & PLUMB_CPU_AVX512) == 0, "a broken level is offered");
+    check_done("levels that fail their trial");
+}
+
 static void messages(void)
 {
     plumb_error why = {0};
@@ -115,6 +133,7 @@ int main(void)
     sizes();
     arena();
     cpu();
+    trust();
     messages();
     texts();
     return check_exit();
