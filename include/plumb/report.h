@@ -76,6 +76,35 @@ plumb_status plumb_report_tensorboard(const char *study, const json_t *verdict,
 plumb_status plumb_report_run_tensorboard(const char *run_dir, char path[4096],
                                           plumb_error *why);
 
+/* --- a run while it is written ------------------------------------------------------ */
+
+/* Reads the run directory, never writes; one thread.  twin (may be NULL) is a run whose loss is
+ * taken from that of this one: the gap.  PLUMB_NOT_FOUND where a directory is absent; an empty one
+ * is a run that has not begun.
+ */
+typedef struct plumb_watched plumb_watched;
+
+plumb_status plumb_watched_open(const char *run_dir, const char *twin,
+                                plumb_watched **watched, plumb_error *why);
+
+/* Reads what was appended.  *changed: a frame would differ.  *ended: end.json is there. */
+plumb_status plumb_watched_refresh(plumb_watched *watched, bool *changed, bool *ended,
+                                   plumb_error *why);
+
+/* The run in lines of at most the screen's width (40 to 200 columns), at most height of them (0: as
+ * many as it takes): loss, gap, gradient norms, the worst site of each step, and the most harmed
+ * sites over the steps.  A column has the worst of its steps.  Fresh text, free() it.
+ */
+plumb_status plumb_watched_frame(const plumb_watched *watched, const plumb_screen *screen,
+                                 int height, char **text, plumb_error *why);
+
+/* The last step in one line, for a pipe or a file. */
+void plumb_watched_line(const plumb_watched *watched, char *text, size_t size);
+
+/* 1 the run fails, 0 it reached its goal, 2 neither. */
+int plumb_watched_exit(const plumb_watched *watched);
+void plumb_watched_close(plumb_watched **watched);
+
 #ifdef __cplusplus
 }
 #endif

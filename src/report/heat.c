@@ -214,35 +214,53 @@ static plumb_status name_rows(report_heat *heat, const plumb_samples *samples,
     return PLUMB_OK;
 }
 
+/* Fills a heat whose rows and columns are set. */
+static plumb_status make_sites(const plumb_samples *samples, size_t steps,
+                               report_heat *heat, plumb_error *why)
+{
+    size_t *row = calloc(samples->site_count + 1, sizeof *row);
+    plumb_status status = PLUMB_OK;
+
+    heat->names = calloc(heat->rows, sizeof *heat->names);
+    heat->steps = calloc(heat->columns + 1, sizeof *heat->steps);
+    if (row == NULL || heat->names == NULL || heat->steps == NULL)
+        status = no_memory(why);
+    for (int t = 0; status == PLUMB_OK && t < REPORT_DEVIATION; t++)
+        if (is_written(samples, (report_statistic)t))
+            status = make_cells(heat, (report_statistic)t, why);
+    if (status == PLUMB_OK)
+        status = report_heat_choose(samples, heat->rows, row, why);
+    if (status == PLUMB_OK)
+        status = name_rows(heat, samples, row, why);
+    if (status == PLUMB_OK)
+        fill(heat, samples, row, steps);
+    else
+        report_heat_free(heat);
+    free(row);
+    return status;
+}
+
 plumb_status report_heat_sites(const plumb_samples *samples, size_t bytes,
                                report_heat *heat, plumb_error *why)
 {
     const size_t steps = count_steps(samples);
-    size_t *row = calloc(samples->site_count + 1, sizeof *row);
-    plumb_status status = row == NULL ? no_memory(why) : PLUMB_OK;
 
     *heat = (report_heat){0};
-    if (status == PLUMB_OK)
-        size_of(heat, samples->site_count, steps, REPORT_DEVIATION, bytes);
-    if (status == PLUMB_OK && heat->rows > 0 && heat->columns > 0) {
-        heat->names = calloc(heat->rows, sizeof *heat->names);
-        heat->steps = calloc(heat->columns + 1, sizeof *heat->steps);
-        if (heat->names == NULL || heat->steps == NULL)
-            status = no_memory(why);
-        for (int t = 0; status == PLUMB_OK && t < REPORT_DEVIATION; t++)
-            if (is_written(samples, (report_statistic)t))
-                status = make_cells(heat, (report_statistic)t, why);
-        if (status == PLUMB_OK)
-            status = report_heat_choose(samples, heat->rows, row, why);
-        if (status == PLUMB_OK)
-            status = name_rows(heat, samples, row, why);
-        if (status == PLUMB_OK)
-            fill(heat, samples, row, steps);
-    }
-    if (status != PLUMB_OK)
-        report_heat_free(heat);
-    free(row);
-    return status;
+    size_of(heat, samples->site_count, steps, REPORT_DEVIATION, bytes);
+    return heat->rows > 0 && heat->columns > 0 ? make_sites(samples, steps, heat, why)
+                                               : PLUMB_OK;
+}
+
+plumb_status report_heat_grid(const plumb_samples *samples, size_t rows, size_t columns,
+                              report_heat *heat, plumb_error *why)
+{
+    const size_t steps = count_steps(samples);
+
+    *heat = (report_heat){.rows = samples->site_count < rows ? samples->site_count : rows,
+                          .columns = steps < columns ? steps : columns};
+    heat->left_out = samples->site_count - heat->rows;
+    return heat->rows > 0 && heat->columns > 0 ? make_sites(samples, steps, heat, why)
+                                               : PLUMB_OK;
 }
 
 /* --- shadow ---------------------------------------------------------------------- */

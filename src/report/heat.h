@@ -40,6 +40,10 @@ typedef struct report_heat {
 plumb_status report_heat_sites(const plumb_samples *samples, size_t bytes,
                                report_heat *heat, plumb_error *why);
 
+/* The same in at most so many rows and columns. */
+plumb_status report_heat_grid(const plumb_samples *samples, size_t rows, size_t columns,
+                              report_heat *heat, plumb_error *why);
+
 /* row[site], for each site, is its place among the `rows` sites that are shown, or SIZE_MAX. */
 plumb_status report_heat_choose(const plumb_samples *samples, size_t rows, size_t *row,
                                 plumb_error *why);

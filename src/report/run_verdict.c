@@ -6,6 +6,7 @@
 
 #include "diagnose/experiment.h"
 #include "plumb/file.h"
+#include "report/seen.h"
 #include "report/text.h"
 
 #include <inttypes.h>
@@ -23,102 +24,7 @@ static json_t *text_json(const char *foreign)
     return json;
 }
 
-typedef struct seen {
-    const char *run_dir;
-    plumb_history history;
-    plumb_declaration declared;
-    bool has_declaration;
-    char reason[16]; /* "": no end.json */
-    int64_t end_step;
-    plumb_failure failure;
-} seen;
-
-static plumb_predicates predicates_of(const seen *s)
-{
-    plumb_predicates rules = {0};
-    const plumb_declaration *d = &s->declared;
-
-    if (s->has_declaration && d->unigram_entropy > 0 && isfinite(d->unigram_entropy)) {
-        rules.entropy = d->unigram_entropy;
-        rules.entropy_after = d->warmup_steps > 0     ? 2 * d->warmup_steps + 50
-                              : d->schedule_steps > 0 ? d->schedule_steps / 2
-                                                      : 500;
-    }
-    return rules;
-}
-
-static plumb_status look(const char *run_dir, seen *s, plumb_error *why)
-{
-    plumb_error none;
-
-    *s = (seen){.run_dir = run_dir};
-    const plumb_status status = plumb_history_refresh(run_dir, &s->history, true, why);
-
-    if (status != PLUMB_OK)
-        return status;
-    s->has_declaration = plumb_declaration_read(run_dir, &s->declared, &none) == PLUMB_OK;
-    if (!s->has_declaration && s->history.count == 0)
-        return plumb_fail(why, PLUMB_NOT_FOUND,
-                          "%s: neither a study (verdict.json) nor a run (run.json, "
-                          "metrics.jsonl) is there",
-                          run_dir);
-    if (plumb_run_end_read(run_dir, s->reason, &s->end_step, &none) != PLUMB_OK)
-        s->reason[0] = 0;
-    const plumb_predicates rules = predicates_of(s);
-    s->failure = plumb_history_judge(&s->history, &rules);
-    return PLUMB_OK;
-}
-
-static void forget(seen *s)
-{
-    plumb_history_free(&s->history);
-    if (s->has_declaration)
-        plumb_declaration_free(&s->declared);
-}
-
-static int64_t last_step(const seen *s)
-{
-    return s->history.count > 0 ? s->history.at[s->history.count - 1].step : 0;
-}
-
-static bool is_failed(const seen *s)
-{
-    return s->failure.predicate != PLUMB_FAILS_NOT || strcmp(s->reason, "nonfinite") == 0;
-}
-
-static bool is_reached(const seen *s)
-{
-    return strcmp(s->reason, "reached") == 0;
-}
-
-static json_t *headline(const seen *s)
-{
-    const long long last = (long long)last_step(s);
-    char text[400], how[300];
-
-    if (s->failure.predicate != PLUMB_FAILS_NOT) {
-        plumb_describe_failure(&s->failure, how, sizeof how);
-        plumb_print(text, sizeof text, "The run %s.", how);
-    } else if (is_failed(s)) {
-        plumb_print(
-            text, sizeof text,
-            "The run ended at step %lld: its trainer says that a value is not finite.",
-            (long long)s->end_step);
-    } else if (is_reached(s)) {
-        plumb_print(text, sizeof text,
-                    "The run reached step %lld, and nothing in its log fails.", last);
-    } else if (s->reason[0] != 0) {
-        plumb_print(text, sizeof text, "The run ended at step %lld: %s.", last,
-                    strcmp(s->reason, "stopped") == 0 ? "it was stopped"
-                                                      : "an error of its own");
-    } else {
-        plumb_print(text, sizeof text,
-                    "The run is at step %lld, and nothing in its log fails so far.", last);
-    }
-    return json_string(text);
-}
-
-static json_t *question(const seen *s)
+static json_t *question(const report_seen *s)
 {
     report_text words = {0};
 
@@ -134,7 +40,7 @@ static json_t *question(const seen *s)
     return json;
 }
 
-static json_t *failure(const seen *s)
+static json_t *failure(const report_seen *s)
 {
     char text[300];
 
@@ -148,13 +54,13 @@ static json_t *failure(const seen *s)
                      plumb_json_real(s->failure.threshold), "text", text);
 }
 
-static json_t *run_row(const seen *s)
+static json_t *run_row(const report_seen *s)
 {
-    const char *end = is_failed(s) ? "failed" : s->reason;
+    const char *end = report_seen_failed(s) ? "failed" : s->reason;
     json_t *json = json_pack(
         "{s:s,s:s,s:s,s:I,s:I}", "id", "run", "label", "the run", "phase", "run",
         "start_step", (json_int_t)(s->history.count > 0 ? s->history.at[0].step - 1 : 0),
-        "last_step", (json_int_t)last_step(s));
+        "last_step", (json_int_t)report_seen_last_step(s));
     double seconds = 0;
 
     for (size_t i = 0; i < s->history.count; i++)
@@ -229,26 +135,36 @@ static json_t *statements(const char *run_dir)
     return list;
 }
 
+static plumb_status look(report_seen *s, plumb_error *why)
+{
+    const plumb_status status = report_seen_refresh(s, true, why);
+
+    if (status == PLUMB_OK && !s->has_declaration && s->history.count == 0)
+        return plumb_fail(why, PLUMB_NOT_FOUND,
+                          "%s: neither a study (verdict.json) nor a run (run.json, "
+                          "metrics.jsonl) is there",
+                          s->run_dir);
+    return status;
+}
+
 plumb_status plumb_report_run(const char *run_dir, json_t **verdict, plumb_error *why)
 {
-    seen s;
-    const plumb_status status = look(run_dir, &s, why);
+    report_seen s = {.run_dir = run_dir};
+    const plumb_status status = look(&s, why);
+    char headline[REPORT_SEEN_WORDS];
 
     *verdict = NULL;
-    if (status != PLUMB_OK) {
-        forget(&s);
-        return status;
+    if (status == PLUMB_OK) {
+        report_seen_headline(&s, headline);
+        *verdict = json_pack(
+            "{s:s,s:o,s:s,s:i,s:s,s:o,s:o,s:[o],s:[s]}", "plumb", plumb_build_id(),
+            "question", question(&s), "verdict", "one run", "exit", report_seen_exit(&s),
+            "headline", headline, "failure", failure(&s), "statements", statements(run_dir),
+            "runs", run_row(&s), "limits",
+            "One run alone does not say why: 'plumb diagnose' asks its bf16 twin.");
     }
-    *verdict =
-        json_pack("{s:s,s:o,s:s,s:i,s:o,s:o,s:o,s:[o],s:[s]}", "plumb", plumb_build_id(),
-                  "question", question(&s), "verdict", "one run", "exit",
-                  is_failed(&s)    ? 1
-                  : is_reached(&s) ? 0
-                                   : 2,
-                  "headline", headline(&s), "failure", failure(&s), "statements",
-                  statements(run_dir), "runs", run_row(&s), "limits",
-                  "One run alone does not say why: 'plumb diagnose' asks its bf16 twin.");
-    forget(&s);
-    return *verdict != NULL ? PLUMB_OK
-                            : plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a verdict");
+    report_seen_free(&s);
+    if (status != PLUMB_OK || *verdict != NULL)
+        return status;
+    return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a verdict");
 }

@@ -146,8 +146,8 @@ static bool field_of(const plumb_metrics *m, report_field field, double *value)
     return false;
 }
 
-static plumb_status take_field(const plumb_history *history, report_field field,
-                               report_series *series, plumb_error *why)
+plumb_status report_series_take(const plumb_history *history, report_field field,
+                                report_series *series, plumb_error *why)
 {
     plumb_status status = make_room(series, history->count, why);
 
@@ -169,7 +169,7 @@ plumb_status report_series_run(const char *run_dir, report_series series[REPORT_
     for (int f = 0; f < REPORT_FIELDS; f++) {
         series[f] = (report_series){0};
         if (status == PLUMB_OK)
-            status = take_field(&history, (report_field)f, &series[f], why);
+            status = report_series_take(&history, (report_field)f, &series[f], why);
     }
     plumb_history_free(&history);
     return status;

@@ -36,6 +36,10 @@ typedef enum report_field {
     REPORT_FIELDS
 } report_field;
 
+/* One field of lines that are read already, one point a step that has it. */
+plumb_status report_series_take(const plumb_history *history, report_field field,
+                                report_series *series, plumb_error *why);
+
 /* Each field of a run, one point a step that has it.  An absent run has empty series. */
 plumb_status report_series_run(const char *run_dir, report_series series[REPORT_FIELDS],
                                plumb_error *why);

@@ -13,7 +13,7 @@ try "no argument" 0 "$PLUMB"
 cp "$place/out" "$place/overview"
 fits "the overview"
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$place/overview")
-for verb in demo diagnose report bench train footprint format matmul text version help; do
+for verb in demo diagnose report watch bench train footprint format matmul text version help; do
     echo "$verbs" | grep -q -x "$verb"
     result $? "the overview names $verb"
 done
