@@ -139,7 +139,7 @@ static int run(const void *given, const cli_line *line)
 const cli_verb cli_watch = {
     .name = "watch",
     .usage = "watch RUN [options]",
-    .summary = "Show a run on the terminal while it is written: losses, gradients, sites.",
+    .summary = "Show a run on the terminal while it is written.",
     .notes =
         "RUN is a run directory; of a study, STUDY/runs/ID/run.  It ends with the run;\n"
         "Ctrl-C ends the watching and leaves the run alone.  A column has the worst of\n"
