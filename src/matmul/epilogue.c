@@ -3,6 +3,7 @@
  */
 #include "matmul/epilogue.h"
 #include "base/size.h"
+#include "matmul/mode.h"
 
 enum { PIECE = 256 };
 
@@ -30,12 +31,14 @@ void plumb_epilogue_tile(const plumb_product *of)
 {
     static const float zeros[PIECE];
     const plumb_tile *t = &of->tile;
+    const unsigned before = plumb_mode_enter(false);
 
     for (size_t row = t->row; row < t->row_end; row++) {
         for (size_t col = t->col; col < t->col_end; col += PIECE)
             plumb_epilogue_row(of, row, col, smaller(PIECE, t->col_end - col),
                                of->c != NULL ? of->c + row * of->ldc + col : zeros);
     }
+    plumb_mode_leave(before);
 }
 
 plumb_status plumb_epilogue_check(const plumb_product *of, plumb_error *why)

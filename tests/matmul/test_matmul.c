@@ -133,9 +133,12 @@ static void random_products(void)
     check_done("random products against the oracle");
 }
 
-/* The least or the largest codes of a narrow format, with the MX scale 2^exponent. */
-static plumb_operand extreme_operand(bool large, int exponent, size_t outer, size_t depth,
-                                     plumb_quantized *q)
+/* The least or the largest codes of a narrow format, with the MX scale 2^exponent.  The first block
+ * of K is half as large and negative if it falls, so that a sum that is too large by itself comes
+ * back into range where it is joined.
+ */
+static plumb_operand extreme_operand(bool large, bool falls, int exponent, size_t outer,
+                                     size_t depth, plumb_quantized *q)
 {
     const plumb_format_info *info = plumb_format_get(q->format);
     const plumb_operand operand =
@@ -144,10 +147,15 @@ static plumb_operand extreme_operand(bool large, int exponent, size_t outer, siz
 
     for (size_t i = 0; i < plumb_quantized_scale_count(q); i++)
         q->d[i] = ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
-    for (size_t i = 0; i < (q->rows - 1) * q->ld + q->cols; i++)
-        codes[i] =
-            (unsigned char)(large ? info->largest_code - draw_below(2)
-                                  : draw_below(4) | draw_below(2) << (info->bits - 1));
+    for (size_t i = 0; i < (q->rows - 1) * q->ld + q->cols; i++) {
+        const size_t k = q->along_rows ? i / q->ld : i % q->ld;
+        const uint32_t sign = 1u << (info->bits - 1);
+
+        codes[i] = (unsigned char)(large ? info->largest_code - draw_below(2)
+                                         : draw_below(4) | draw_below(2) * sign);
+        if (large && falls && k < 32)
+            codes[i] = k < 16 ? (unsigned char)(codes[i] | sign) : 0;
+    }
     return operand;
 }
 
@@ -173,8 +181,8 @@ static void scales_at_limits(void)
         const int by_a = one_side ? limit + near : (int)draw_below(255) - 127;
         const int by_b =
             one_side ? rest + (int)draw_below(9) - 4 : limit + rest + near - by_a;
-        const plumb_operand a = extreme_operand(large, by_a, 5, 70, &qa);
-        const plumb_operand b = extreme_operand(large, by_b, 33, 70, &qb);
+        const plumb_operand a = extreme_operand(large, true, by_a, 5, 70, &qa);
+        const plumb_operand b = extreme_operand(large, false, by_b, 33, 70, &qb);
         const plumb_tile all = {0};
 
         compare_all(&how, &a, &b, 5, 33, 70, &all, false, EDGE);
