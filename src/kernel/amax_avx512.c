@@ -1,8 +1,10 @@
 /* The largest magnitude in AVX-512: as integers, so that NaN is larger than infinity and shows;
  * only then is it looked for and left out.  Blocks are done sixteen at a time and turned, so that
- * their sixteen results come out of one vector.
+ * their sixteen results come out of one vector; blocks of several rows, column by column first.
  */
 #include "kernel/fused.h"
+
+#include "base/size.h"
 
 enum { AT_ONCE = 16 /* blocks */, AHEAD = 2048 /* bytes of prefetch */ };
 
@@ -55,18 +57,23 @@ INLINE __m512i lanes(bool half, bool without_nan, const void *x, size_t n)
                             _mm512_max_epu32(most[2], most[3]));
 }
 
-INLINE float amax_of(bool half, const void *x, size_t n)
+/* *numbers becomes false if there is a NaN. */
+INLINE float amax_of(bool half, const void *x, size_t n, bool *numbers)
 {
     uint32_t most = _mm512_reduce_max_epu32(lanes(half, false, x, n));
 
-    if (most > INF)
+    if (most > INF) {
+        *numbers = false;
         most = _mm512_reduce_max_epu32(lanes(half, true, x, n));
+    }
     return float_of(most);
 }
 
 float plumb_amax_direct_avx512(const float *x, size_t n)
 {
-    return amax_of(false, x, n);
+    bool numbers;
+
+    return amax_of(false, x, n, &numbers);
 }
 
 /* The words of bf16 as they are, 32 to a vector. */
@@ -92,7 +99,9 @@ float plumb_amax_bf16_direct_avx512(const uint16_t *x, size_t n)
     const uint32_t largest = _mm512_reduce_max_epu32(_mm512_max_epu32(
         _mm512_slli_epi32(both, 16), _mm512_slli_epi32(_mm512_srli_epi32(both, 16), 16)));
 
-    return largest > INF ? amax_of(true, x, n) : float_of(largest);
+    bool numbers;
+
+    return largest > INF ? amax_of(true, x, n, &numbers) : float_of(largest);
 }
 
 /* --- blocks ---------------------------------------------------------------------------- */
@@ -145,11 +154,12 @@ INLINE __m512i whole_block(bool half, const void *x, size_t at, size_t block)
     return most;
 }
 
-/* As many whole blocks as go in sixteens; the others one by one. */
-INLINE void blocks_of(bool half, const void *x, size_t n, size_t block, float *amax)
+/* As many whole blocks as go in sixteens; the others one by one.  True if there is no NaN. */
+INLINE bool blocks_of(bool half, const void *x, size_t n, size_t block, float *amax)
 {
     const size_t each = half ? 2 : 4, whole = n / block / AT_ONCE * AT_ONCE;
     size_t b = 0;
+    bool numbers = true;
 
     for (; b < whole; b += AT_ONCE) {
         __m512i v[AT_ONCE];
@@ -166,36 +176,100 @@ INLINE void blocks_of(bool half, const void *x, size_t n, size_t block, float *a
         __mmask16 nan = _mm512_cmpgt_epu32_mask(largest, _mm512_set1_epi32(INF));
 
         _mm512_storeu_si512(amax + b, largest);
+        numbers &= nan == 0;
         for (; nan != 0; nan &= (__mmask16)(nan - 1)) {
             const size_t of = b + (size_t)__builtin_ctz(nan);
 
-            amax[of] = amax_of(half, (const char *)x + of * block * each, block);
+            amax[of] = amax_of(half, (const char *)x + of * block * each, block, &numbers);
         }
     }
     for (size_t at = b * block; at < n; at += block, b++)
         amax[b] =
-            amax_of(half, (const char *)x + at * each, n - at < block ? n - at : block);
+            amax_of(half, (const char *)x + at * each, smaller(block, n - at), &numbers);
+    return numbers;
 }
 
-INLINE void blocks_from(bool half, const void *x, size_t n, size_t block, float *amax)
+INLINE bool blocks_from(bool half, const void *x, size_t n, size_t block, float *amax)
 {
     if (block == 128)
-        blocks_of(half, x, n, 128, amax);
-    else if (block == 32)
-        blocks_of(half, x, n, 32, amax);
-    else if (block == 16)
-        blocks_of(half, x, n, 16, amax);
-    else
-        for (size_t at = 0, b = 0; at < n; at += block, b++)
-            amax[b] = amax_of(half, (const char *)x + at * (half ? 2 : 4),
-                              n - at < block ? n - at : block);
+        return blocks_of(half, x, n, 128, amax);
+    if (block == 32)
+        return blocks_of(half, x, n, 32, amax);
+    if (block == 16)
+        return blocks_of(half, x, n, 16, amax);
+
+    bool numbers = true;
+
+    for (size_t at = 0, b = 0; at < n; at += block, b++)
+        amax[b] = amax_of(half, (const char *)x + at * (half ? 2 : 4),
+                          smaller(block, n - at), &numbers);
+    return numbers;
 }
 
-void plumb_amax_blocks_direct_avx512(plumb_format source, const void *x, size_t n,
-                                     size_t block, float *amax)
+/* --- blocks of several rows ------------------------------------------------------------ */
+
+enum { STRIP = 512 /* columns */, TOGETHER = 8 /* rows */ };
+
+/* Some rows into the largest magnitude of each column, as bits; the next rows are fetched. */
+INLINE void fold_rows(bool half, const char *x, size_t rows, size_t pitch, size_t n,
+                      uint32_t *most)
 {
-    if (source == PLUMB_FP32)
-        blocks_from(false, x, n, block, amax);
+    for (size_t c = 0; c < n; c += WIDTH) {
+        const __mmask16 mask = mask_of(n - c);
+        __m512i m = _mm512_maskz_loadu_epi32(mask, most + c);
+
+#pragma GCC unroll 8
+        for (size_t r = 0; r < rows; r++) {
+            _mm_prefetch(x + (r + TOGETHER) * pitch + c * (half ? 2 : 4), _MM_HINT_T0);
+            m = _mm512_max_epu32(m, magnitudes(half, x + r * pitch, c, mask));
+        }
+        _mm512_mask_storeu_epi32(most + c, mask, m);
+    }
+}
+
+/* False, and nothing done, if there is a NaN. */
+INLINE bool strip(bool half, const char *x, size_t rows, size_t pitch, size_t n,
+                  size_t block, float *amax)
+{
+    uint32_t most[STRIP] = {0};
+    size_t row = 0;
+
+    for (; rows - row >= TOGETHER; row += TOGETHER)
+        fold_rows(half, x + row * pitch, TOGETHER, pitch, n, most);
+    for (; row < rows; row++)
+        fold_rows(half, x + row * pitch, 1, pitch, n, most);
+    if (_mm512_reduce_max_epu32(lanes(false, false, most, n)) > INF)
+        return false;
+    if (block == 1)
+        memcpy(amax, most, n * sizeof *amax);
     else
-        blocks_from(true, x, n, block, amax);
+        plumb_amax_blocks_avx512(PLUMB_FP32, most, 1, 0, n, block, amax);
+    return true;
+}
+
+/* A strip with NaN, or of odd blocks, goes to the plain kernel. */
+bool plumb_amax_blocks_direct_avx512(plumb_format source, const void *x, size_t rows,
+                                     size_t ld, size_t n, size_t block, float *amax)
+{
+    const bool half = source != PLUMB_FP32;
+    const size_t each = half ? 2 : 4;
+    bool numbers = true;
+
+    if (rows == 1 && block != 1)
+        return half ? blocks_from(true, x, n, block, amax)
+                    : blocks_from(false, x, n, block, amax);
+    if (STRIP % block != 0)
+        return plumb_amax_blocks_avx512(source, x, rows, ld, n, block, amax);
+    for (size_t at = 0; at < n; at += STRIP) {
+        const char *from = (const char *)x + at * each;
+        const size_t m = smaller(STRIP, n - at);
+        const bool done =
+            half ? strip(true, from, rows, ld * each, m, block, amax + at / block)
+                 : strip(false, from, rows, ld * each, m, block, amax + at / block);
+
+        if (!done)
+            numbers &= plumb_amax_blocks_avx512(source, from, rows, ld, m, block,
+                                                amax + at / block);
+    }
+    return numbers;
 }

@@ -173,8 +173,8 @@ float plumb_cast_amax_bf16(const uint16_t *x, size_t n)
     return best_amax()->run_bf16(x, n);
 }
 
-void plumb_cast_amax_blocks(plumb_format source, const void *x, size_t n, size_t block,
-                            float *amax)
+bool plumb_cast_amax_blocks(plumb_format source, const void *x, size_t rows, size_t ld,
+                            size_t n, size_t block, float *amax)
 {
-    best_amax()->run_blocks(source, x, n, block, amax);
+    return best_amax()->run_blocks(source, x, rows, ld, n, block, amax);
 }

@@ -12,8 +12,10 @@
 /* What plumb_cast_encode_measured has: source is fp32 or bf16, counts is never NULL, spectrum
  * may be, how->format is the row's.
  *
- * Or, if block is not 0, a multiple of 16: scales[i / block] and decodes[i / block] instead of
- * those of *how for element i.  decodes is read only for a spectrum, and then as it is: 0 is 0.
+ * Or, if block is not 0, but 1 or a multiple of 16: scales[i / block] and decodes[i / block]
+ * instead of those of *how for element i.  decodes is read only for a spectrum, and then as it
+ * is: 0 is 0.  There may be more such rows of n elements, all under the same scales: element i of
+ * row r is x[r * ld + i], has code r * code_ld + i and, of random words, number first + that.
  */
 typedef struct plumb_encode_job {
     const plumb_cast *how;
@@ -25,6 +27,8 @@ typedef struct plumb_encode_job {
     plumb_spectrum *spectrum;
     size_t block;
     const float *scales, *decodes;
+    const float *amax; /* of the blocks, if it is known and none holds a NaN; else NULL */
+    size_t rows, ld, code_ld; /* rows: 0 for one */
 } plumb_encode_job;
 
 typedef void plumb_encode_fn(const plumb_encode_job *job);
@@ -47,9 +51,11 @@ typedef struct plumb_decode_kernel {
     plumb_decode_fn *run;
 } plumb_decode_kernel;
 
-/* The same of each of the blocks of n elements; the last may be shorter. */
-typedef void plumb_amax_blocks_fn(plumb_format source, const void *x, size_t n,
-                                  size_t block, float *amax);
+/* The same of each of the blocks that `rows` rows of n elements make, each all rows high and
+ * `block` wide; the last may be narrower.  True if there is no NaN.
+ */
+typedef bool plumb_amax_blocks_fn(plumb_format source, const void *x, size_t rows,
+                                  size_t ld, size_t n, size_t block, float *amax);
 
 typedef struct plumb_amax_kernel {
     unsigned cpu;
@@ -61,8 +67,8 @@ typedef struct plumb_amax_kernel {
 
 /* By the fastest kernel that this CPU may run; the arguments are the caller's business. */
 void plumb_cast_run(const plumb_encode_job *job);
-void plumb_cast_amax_blocks(plumb_format source, const void *x, size_t n, size_t block,
-                            float *amax);
+bool plumb_cast_amax_blocks(plumb_format source, const void *x, size_t rows, size_t ld,
+                            size_t n, size_t block, float *amax);
 
 extern const plumb_encode_kernel plumb_encode_kernels[];
 extern const size_t plumb_encode_kernel_count;

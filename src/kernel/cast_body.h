@@ -10,15 +10,21 @@
 #include "kernel/philox.h"
 #include "kernel/spectrum_body.h"
 
+#include "base/size.h"
+
 enum {
     PIECE = 1 << 20, /* elements counted in 32 bits before they are added to the 64 */
 };
 
-/* One loop.  addend is read for stochastic rounding only; wide formats have no scale. */
+/* One loop.  addend is read for stochastic rounding only; wide formats have no scale; scales is
+ * NULL where all elements have that of *how.
+ */
 INLINE tally piece(const rule r, plumb_rounding rounding, int bytes, bool divide,
-                   const plumb_cast *how, float scale, const float *restrict x,
-                   const uint32_t *restrict addend, size_t n, void *restrict codes)
+                   const plumb_cast *how, const float *restrict scales,
+                   const float *restrict x, const uint32_t *restrict addend, size_t n,
+                   void *restrict codes)
 {
+    const float one = how->scale;
     const bool dithered = rounding == PLUMB_ROUND_STOCHASTIC;
     const ends given = {how->saturate ? r.largest : r.past, how->saturate ? 0 : r.nan};
     uint8_t *restrict to8 = codes;
@@ -27,6 +33,7 @@ INLINE tally piece(const rule r, plumb_rounding rounding, int bytes, bool divide
     tally t = {0};
 
     for (size_t i = 0; i < n; i++) {
+        const float scale = scales == NULL ? one : scales[i];
         const float product = bytes > 1 ? x[i] : divide ? x[i] / scale : x[i] * scale;
         const uint32_t code =
             encode_one(r, rounding, given, x[i], product, dithered ? addend[i] : 0, &t);
@@ -109,46 +116,71 @@ static const uint32_t *addends(const plumb_cast *how, uint64_t at, dither *d)
     return d->words + at % 4;
 }
 
+/* The values for elements at, at + 1, ... of what is given for blocks. */
+INLINE void spread(const float *of_blocks, size_t block, size_t at, size_t n, float *each)
+{
+    if (block == 1) {
+        memcpy(each, of_blocks + at, n * sizeof *each);
+        return;
+    }
+    for (size_t i = 0, m; i < n; i += m) {
+        const float value = of_blocks[(at + i) / block];
+
+        m = smaller(block - (at + i) % block, n - i);
+        for (size_t l = 0; l < m; l++)
+            each[i + l] = value;
+    }
+}
+
 /* Piece by piece: long ones where x can be read as it is, else blocks that stay in the cache
  * between the steps.
  */
-INLINE void run(const rule r, plumb_rounding rounding, int bytes, const plumb_encode_job *j)
+INLINE void run_row(const rule r, plumb_rounding rounding, int bytes,
+                    const plumb_encode_job *j, size_t row, energy *e)
 {
     const bool dithered = rounding == PLUMB_ROUND_STOCHASTIC;
-    const bool wide = j->source == PLUMB_FP32;
-    const size_t most = wide && !dithered && j->spectrum == NULL ? PIECE : BLOCK;
+    const bool wide = j->source == PLUMB_FP32, divide = bytes == 1 && j->how->divide;
+    const bool varied = bytes == 1 && j->block != 0;
+    const size_t most = wide && !dithered && j->spectrum == NULL && !varied ? PIECE : BLOCK;
     const uint32_t *addend = NULL;
-    float widened[BLOCK], scale = j->how->scale;
+    float widened[BLOCK], scales[BLOCK];
     dither d;
-    energy e;
 
-    if (j->spectrum != NULL)
-        e = energy_start(j->how);
     for (size_t at = 0, m; at < j->n; at += m) {
-        const float *x = wide ? (const float *)j->x + at : widened;
-        unsigned char *codes = (unsigned char *)j->codes + at * (size_t)bytes;
+        const size_t from = row * j->ld + at, to = row * j->code_ld + at;
+        const float *x = wide ? (const float *)j->x + from : widened;
+        unsigned char *codes = (unsigned char *)j->codes + to * (size_t)bytes;
 
-        m = j->n - at < most ? j->n - at : most;
-        if (j->block != 0) {
-            scale = j->scales[at / j->block];
-            if (m > j->block - at % j->block)
-                m = j->block - at % j->block;
-            if (j->spectrum != NULL)
-                energy_decode(&e, j->decodes[at / j->block]);
-        }
+        m = smaller(most, j->n - at);
+        if (varied)
+            spread(j->scales, j->block, at, m, scales);
+        if (j->spectrum != NULL && j->block != 0)
+            spread(j->decodes, j->block, at, m, e->decode);
         if (!wide)
-            widen((const uint16_t *)j->x + at, m, widened);
+            widen((const uint16_t *)j->x + from, m, widened);
         if (dithered)
-            addend = addends(j->how, j->how->first + at, &d);
+            addend = addends(j->how, j->how->first + to, &d);
         const tally t =
-            bytes == 1 && j->how->divide
-                ? piece(r, rounding, bytes, true, j->how, scale, x, addend, m, codes)
-                : piece(r, rounding, bytes, false, j->how, scale, x, addend, m, codes);
+            divide && varied
+                ? piece(r, rounding, bytes, true, j->how, scales, x, addend, m, codes)
+            : divide ? piece(r, rounding, bytes, true, j->how, NULL, x, addend, m, codes)
+            : varied ? piece(r, rounding, bytes, false, j->how, scales, x, addend, m, codes)
+                     : piece(r, rounding, bytes, false, j->how, NULL, x, addend, m, codes);
 
         add_tally(j->counts, r, j->how->format, m, t);
         if (j->spectrum != NULL)
-            measure(j->how->format, x, codes, m, &e, j->spectrum);
+            measure(j->how->format, x, codes, m, e, j->spectrum);
     }
+}
+
+INLINE void run(const rule r, plumb_rounding rounding, int bytes, const plumb_encode_job *j)
+{
+    energy e;
+
+    if (j->spectrum != NULL)
+        energy_start(j->how, &e);
+    for (size_t row = 0; row == 0 || row < j->rows; row++)
+        run_row(r, rounding, bytes, j, row, &e);
     if (j->spectrum != NULL)
         energy_end(&e, j->spectrum);
 }
@@ -237,14 +269,57 @@ float ENTRY(plumb_amax_bf16_)(const uint16_t *x, size_t n)
     return float_of(amax << 16);
 }
 
-void ENTRY(plumb_amax_blocks_)(plumb_format source, const void *x, size_t n, size_t block,
-                               float *amax)
+/* Magnitudes, and whether all of them are numbers. */
+INLINE bool fold_row(const float *restrict x, size_t n, float *restrict amax)
 {
-    for (size_t at = 0, b = 0; at < n; at += block, b++) {
-        const size_t m = n - at < block ? n - at : block;
+    uint32_t worst = 0;
 
-        amax[b] = source == PLUMB_FP32
-                      ? ENTRY(plumb_amax_)((const float *)x + at, m)
-                      : ENTRY(plumb_amax_bf16_)((const uint16_t *)x + at, m);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = bits_of(x[i]) & MAGNITUDE;
+
+        worst = larger(worst, magnitude);
+        amax[i] = float_of(larger(bits_of(amax[i]), below(magnitude, INF)));
     }
+    return !above(worst, INF);
+}
+
+/* A piece of a row into the blocks that begin with it. */
+INLINE bool fold_piece(const float *x, size_t n, size_t block, float *amax)
+{
+    uint32_t most = bits_of(*amax), worst = 0;
+
+    if (block == 1)
+        return fold_row(x, n, amax);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = bits_of(x[i]) & MAGNITUDE;
+
+        worst = larger(worst, magnitude);
+        most = larger(most, below(magnitude, INF));
+    }
+    *amax = float_of(most);
+    return !above(worst, INF);
+}
+
+bool ENTRY(plumb_amax_blocks_)(plumb_format source, const void *x, size_t rows, size_t ld,
+                               size_t n, size_t block, float *amax)
+{
+    float widened[BLOCK];
+    bool numbers = true;
+
+    for (size_t at = 0; at < n; at += block)
+        amax[at / block] = 0;
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t at = 0, m; at < n; at += m) {
+            const size_t left = block == 1 ? n - at : smaller(block - at % block, n - at);
+            const float *from = (const float *)x + row * ld + at;
+
+            m = smaller(left, BLOCK);
+            if (source != PLUMB_FP32) {
+                widen((const uint16_t *)x + row * ld + at, m, widened);
+                from = widened;
+            }
+            numbers &= fold_piece(from, m, block, amax + at / block);
+        }
+    }
+    return numbers;
 }

@@ -196,10 +196,10 @@ static void place_window(exponents *h, bool half, const void *x, size_t n)
     h->base = (uint8_t)(top < BINS ? 0 : top - (BINS - 1));
 }
 
-/* For a call of n elements. */
-static void start_exponents(exponents *h, size_t n, uint64_t *counts)
+static void start_exponents(exponents *h, const plumb_encode_job *job, uint64_t *counts)
 {
-    const size_t steps = n / STEP + 1 < SEGMENT ? n / STEP + 1 : SEGMENT;
+    const size_t all = (job->n / STEP + 1) * (job->rows > 1 ? job->rows : 1);
+    const size_t steps = all < SEGMENT ? all : SEGMENT;
 
     for (unsigned level = 0; steps >> level != 0; level++)
         h->plane[level][0] = h->plane[level][1] = _mm512_setzero_si512();

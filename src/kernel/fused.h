@@ -116,12 +116,18 @@ INLINE four sizes_of(four x)
     return x;
 }
 
-INLINE four scaled(bool divide, four x, four scale)
+/* Of n of 64 elements; the others stay as they are, zero. */
+INLINE four scaled(bool divide, size_t n, four x, four scale)
 {
+    const uint64_t present = first_of(n);
+
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; v++)
-        x.v[v] =
-            divide ? _mm512_div_ps(x.v[v], scale.v[v]) : _mm512_mul_ps(x.v[v], scale.v[v]);
+    for (int v = 0; v < 4; v++) {
+        const __mmask16 mask = (__mmask16)(present >> WIDTH * v);
+
+        x.v[v] = divide ? _mm512_mask_div_ps(x.v[v], mask, x.v[v], scale.v[v])
+                        : _mm512_mul_ps(x.v[v], scale.v[v]);
+    }
     return x;
 }
 
@@ -147,21 +153,21 @@ INLINE void add_signal(sums *e, __m512 x)
         e->signal[h] = _mm512_fmadd_pd(wide(x, h), wide(x, h), e->signal[h]);
 }
 
-INLINE void add_error(sums *e, __m512 x, __m512 value, __m512d decode)
+INLINE void add_error(sums *e, __m512 x, __m512 value, const __m512d decode[2])
 {
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
-        const __m512d lost = _mm512_fnmadd_pd(wide(value, h), decode, wide(x, h));
+        const __m512d lost = _mm512_fnmadd_pd(wide(value, h), decode[h], wide(x, h));
 
         e->error[h] = _mm512_add_pd(e->error[h], _mm512_mul_pd(lost, lost));
     }
 }
 
 /* The bits of the nearest numbers that have a code, times a power of two: t. */
-INLINE __m512i rounded(const shape *f, __m512 y, __m512 *value)
+INLINE __m512i rounded(const shape *f, bool in_range, __m512 y, __m512 *value)
 {
-    const __m512i exponent = _mm512_set1_epi32(INF);
-    const __m512i near = _mm512_min_epu32(_mm512_castps_si512(y), f->largest);
+    const __m512i exponent = _mm512_set1_epi32(INF), bits = _mm512_castps_si512(y);
+    const __m512i near = in_range ? bits : _mm512_min_epu32(bits, f->largest);
     const __m512 m =
         _mm512_castsi512_ps(_mm512_max_epu32(_mm512_and_si512(near, exponent), f->least));
     const __m512 t = _mm512_fmadd_round_ps(m, f->grid, _mm512_castsi512_ps(near), NEAREST);
@@ -181,9 +187,9 @@ INLINE __m512i codes_in_words(const shape *f, __m512i a, __m512i b)
 }
 
 /* The codes of the products y with the signs of x, saturating, in the order of the elements, and
- * their magnitudes before any decode scale.
+ * their magnitudes before any decode scale.  in_range: no product rounds past the largest.
  */
-INLINE __m512i codes_of(const shape *f, four x, four y, four *values)
+INLINE __m512i codes_of(const shape *f, bool in_range, four x, four y, four *values)
 {
     const __m512i sign = _mm512_set1_epi32((int)0x80000000);
     const __m512i order =
@@ -192,7 +198,7 @@ INLINE __m512i codes_of(const shape *f, four x, four y, four *values)
 
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
-        t[v] = _mm512_ternarylogic_epi32(rounded(f, y.v[v], &values->v[v]),
+        t[v] = _mm512_ternarylogic_epi32(rounded(f, in_range, y.v[v], &values->v[v]),
                                          _mm512_castps_si512(x.v[v]), sign, ADD_ONES);
     return _mm512_permutexvar_epi32(
         order,

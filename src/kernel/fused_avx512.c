@@ -2,34 +2,15 @@
  *
  * Counts are lazy and exact.  A piece of which all values are finite and in range, as one look at
  * its amax tells, has nothing to count but zeros; any other is done again by a slower step that
- * counts everything.  What this file does not do (other roundings, scales that are negative or
+ * counts everything.  Where a caller knows the amax of each block, that look comes first, and no
+ * step need look for the largest.  What this file does not do (other roundings, scales that are negative or
  * not finite) goes to the plain kernel.  A piece is what is looked at together; blocks are those
  * of the caller, each with a scale.
  */
 #include "kernel/exponents.h"
+#include "kernel/fused_careful.h"
 
-enum {
-    PIECE = 1024,
-    AHEAD = 1536 /* bytes of prefetch */,
-    AHEAD_OF_BLOCKS = 2048 /* elements */
-};
-
-/* What a loop is compiled for: a source of bf16, division, a spectrum, a scale for each block. */
-typedef struct mode {
-    bool half, divide, measured, blocks;
-} mode;
-
-typedef struct work {
-    const plumb_encode_job *job;
-    shape f;
-    __m512 scale;
-    __m512d decode;
-    unsigned block_shift; /* a block has 2^block_shift elements */
-    sums energy;
-    float largest;        /* |product| of the pieces without trouble */
-    __m512i code_largest; /* magnitudes of the codes of the others, */
-    bool trouble;         /* if there were any */
-} work;
+#include "base/size.h"
 
 /* --- pieces without trouble ----------------------------------------------------------- */
 
@@ -37,281 +18,139 @@ typedef struct work {
  * than all numbers and NaN than infinity.
  */
 typedef struct quick {
-    __m512i amax[2], product[2]; /* of the source; of the products, where scales differ */
-    uint64_t zeros, clipped;     /* clipped: where scales differ */
+    __m512i amax[2];         /* of the source, where there is one scale */
+    uint64_t zeros, clipped; /* clipped: if looked for */
     sums energy;
 } quick;
 
-INLINE four load_at(const plumb_encode_job *job, mode m, size_t at, size_t n)
-{
-    return load(m.half, (const char *)job->x + at * (m.half ? 2 : 4), n);
-}
-
-/* Scales of the vectors of a step. */
-typedef struct factors {
-    four scale;
-    __m512d decode[4];
-} factors;
-
-INLINE factors factors_at(const work *w, mode m, size_t at, size_t n)
-{
-    factors f;
-
-#pragma GCC unroll 4
-    for (size_t v = 0; v < 4; v++) {
-        const size_t first = n > WIDTH * v ? at + WIDTH * v : at;
-        const size_t block = first >> w->block_shift;
-
-        f.scale.v[v] = m.blocks ? _mm512_set1_ps(w->job->scales[block]) : w->scale;
-        f.decode[v] = m.blocks && m.measured
-                          ? _mm512_set1_pd((double)w->job->decodes[block])
-                          : w->decode;
-    }
-    return f;
-}
-
-/* n elements, or STEP of more, from number `at` of the job. */
+/* n elements, or STEP of more, from number `at` of the row. */
 INLINE void quick_step(const work *w, mode m, size_t at, size_t n, quick *q)
 {
-    const four from = load_at(w->job, m, at, n), size = sizes_of(from);
+    const four from = load_at(w, m, at, n), size = sizes_of(from);
     const factors by = factors_at(w, m, at, n);
-    const four y = scaled(m.divide, size, by.scale);
+    const four y = scaled(m.divide, n, size, by.scale);
     four values;
-    const __m512i c = codes_of(&w->f, from, y, &values);
+    const __m512i c = codes_of(&w->f, true, from, y, &values);
     const uint64_t zeros = _mm512_testn_epi8_mask(c, w->f.magnitude);
 
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) {
-        q->amax[v & 1] = _mm512_max_epu32(q->amax[v & 1], _mm512_castps_si512(size.v[v]));
-        if (m.blocks) {
-            const __m512i bits = _mm512_castps_si512(y.v[v]);
-
-            q->product[v & 1] = _mm512_max_epu32(q->product[v & 1], bits);
-            q->clipped +=
-                (uint64_t)__builtin_popcount(_mm512_cmpgt_epu32_mask(bits, w->f.largest));
-        }
+        if (m.scales == ONE)
+            q->amax[v & 1] =
+                _mm512_max_epu32(q->amax[v & 1], _mm512_castps_si512(size.v[v]));
         if (m.measured) {
             add_signal(&q->energy, size.v[v]);
             add_error(&q->energy, size.v[v], values.v[v], by.decode[v]);
         }
     }
+    if (m.scales != ONE && w->clipping)
+        q->clipped += above_largest_of(w, y);
     q->zeros += (uint64_t)__builtin_popcountll(zeros) - (n < STEP ? STEP - n : 0);
-    store((uint8_t *)w->job->codes + at, c, n);
+    store(w->codes + at, c, n);
 }
 
-static uint64_t count_zeros(const plumb_encode_job *job, mode m, size_t at, size_t n)
+/* True if the magnitudes of a piece are finite and in range; they are counted then. */
+INLINE bool take_range(work *w, mode m, const quick *q)
 {
-    const __m512i magnitude = _mm512_set1_epi32(MAGNITUDE);
-    uint64_t zeros = 0;
+    const float scale = w->job->how->scale;
+    const uint32_t largest =
+        _mm512_reduce_max_epu32(_mm512_max_epu32(q->amax[0], q->amax[1]));
+    const float amax = float_of(largest), product = m.divide ? amax / scale : amax * scale;
 
-    for (size_t i = 0; i < n; i += STEP) {
-        const four from = load_at(job, m, at + i, n - i);
-
-        for (int v = 0; v < 4; v++)
-            zeros += (uint64_t)__builtin_popcount(
-                _mm512_testn_epi32_mask(_mm512_castps_si512(from.v[v]), magnitude));
-    }
-    return zeros - (0 - n) % STEP;
-}
-
-/* Of blocks, what the caller has looked at is in the cache, so the next of its lines is read. */
-INLINE void prefetch(const plumb_encode_job *job, mode m, size_t at)
-{
-    const size_t each = m.half ? 2 : 4, ahead = m.blocks ? AHEAD_OF_BLOCKS * each : AHEAD;
-
-    for (size_t i = 0; i < STEP * each; i += 64)
-        _mm_prefetch((const char *)job->x + at * each + ahead + i, _MM_HINT_T0);
-}
-
-static void raise(float *maximum, float x)
-{
-    if (x > *maximum)
-        *maximum = x;
-}
-
-INLINE uint32_t most(const __m512i v[2])
-{
-    return _mm512_reduce_max_epu32(_mm512_max_epu32(v[0], v[1]));
+    /* As bits, where infinity and NaN are larger than any number. */
+    if (bits_of(product) > w->f.largest_bits)
+        return false;
+    raise(&w->job->counts->amax, amax);
+    raise(&w->largest, product);
+    return true;
 }
 
 /* False, and nothing counted, if something is not in range. */
 INLINE bool quick_piece(work *w, mode m, size_t at, size_t n)
 {
-    const float scale = w->job->how->scale;
     const size_t whole = n - n % STEP;
     plumb_counts *counts = w->job->counts;
     quick q = {.zeros = 0, .clipped = 0, .energy = w->energy};
 
-    q.amax[0] = q.amax[1] = q.product[0] = q.product[1] = _mm512_setzero_si512();
+    q.amax[0] = q.amax[1] = _mm512_setzero_si512();
     for (size_t i = 0; i < whole; i += STEP) {
-        prefetch(w->job, m, at + i);
+        prefetch(w, m, at + i);
         quick_step(w, m, at + i, STEP, &q);
     }
     if (whole < n)
         quick_step(w, m, at + whole, n - whole, &q);
-    const uint32_t largest = most(q.amax);
-    const float amax = float_of(largest), quotient = m.divide ? amax / scale : amax * scale;
-    const uint32_t product = m.blocks ? most(q.product) : bits_of(quotient);
-
-    /* As bits, where infinity and NaN are larger than any number.  A block's own scale takes its
-     * amax to the largest or, rounded up, a little past it.
-     */
-    if (product >= (m.blocks ? w->f.beyond_bits : w->f.largest_bits + 1))
+    if (m.scales == ONE && !take_range(w, m, &q))
         return false;
-    const uint64_t zeros = q.zeros == 0 ? 0 : count_zeros(w->job, m, at, n);
+    const uint64_t zeros = q.zeros == 0 ? 0 : count_zeros(w, m, at, n);
 
     counts->zero += zeros;
     counts->flushed += q.zeros - zeros;
     counts->clipped += q.clipped;
-    raise(&counts->amax, amax);
-    raise(&w->largest, float_of(product));
     w->energy = q.energy;
     return true;
 }
 
-/* --- pieces with trouble --------------------------------------------------------------- */
+/* --- blocks whose amax is known ---------------------------------------------------------- */
 
-INLINE uint64_t joined(const __mmask16 part[4])
+/* Of all rows of a block. */
+static uint64_t clipped_in(const work *w, mode m, size_t block)
 {
-    return (uint64_t)part[0] | (uint64_t)part[1] << 16 | (uint64_t)part[2] << 32 |
-           (uint64_t)part[3] << 48;
-}
+    const plumb_encode_job *job = w->job;
+    const size_t each = m.half ? 2 : 4, first = block << w->block_shift;
+    const size_t end = smaller(first + job->block, job->n);
+    work row = *w;
+    uint64_t clipped = 0;
 
-/* By element of a step. */
-typedef struct trouble {
-    uint64_t nonfinite, nan; /* of the source; of the product */
-    uint64_t over, clipped;  /* of the product: rounds past the largest, is above it */
-} trouble;
+    for (size_t r = 0; r == 0 || r < job->rows; r++, row.x += job->ld * each) {
+        for (size_t at = first; at < end; at += STEP) {
+            const size_t n = end - at;
+            const four by = factors_at(w, m, at, n).scale;
 
-/* Finite scales make NaN only of what is not finite. */
-INLINE trouble look(const shape *f, four x, four y)
-{
-    const __m512 beyond = _mm512_castsi512_ps(_mm512_set1_epi32((int)f->beyond_bits));
-    const __m512 largest = _mm512_castsi512_ps(f->largest);
-    __mmask16 nonfinite[4], nan[4], over[4], clipped[4];
-    trouble t = {.nan = 0};
-
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; v++) {
-        nonfinite[v] = _mm512_fpclass_ps_mask(x.v[v], NOT_FINITE);
-        over[v] = _mm512_cmp_ps_mask(y.v[v], beyond, _CMP_GE_OQ);
-        clipped[v] = _mm512_cmp_ps_mask(y.v[v], largest, _CMP_GT_OQ);
+            clipped += above_largest_of(
+                w, scaled(m.divide, n, sizes_of(load_at(&row, m, at, n)), by));
+        }
     }
-    t.nonfinite = joined(nonfinite);
-    t.over = joined(over);
-    t.clipped = joined(clipped);
-    if (t.nonfinite == 0)
-        return t;
-    for (int v = 0; v < 4; v++)
-        nan[v] = _mm512_cmp_ps_mask(y.v[v], y.v[v], _CMP_UNORD_Q);
-    t.nan = joined(nan);
-    return t;
+    return clipped;
 }
 
-/* Codes past the largest, and of NaN, which has no sign. */
-INLINE __m512i mend(const shape *f, bool saturate, const trouble *t, __m512i codes)
+/* True if all products are in range, of which the blocks tell: a scale of its own takes an amax to
+ * the largest or, rounded up, a little past it.  What is clipped so is counted here if it is in few
+ * blocks.
+ */
+INLINE bool in_range(work *w, mode m)
 {
-    const __m512i past = _mm512_set1_epi8((char)f->rule->past);
-    const __m512i nan = _mm512_set1_epi8((char)f->rule->nan);
+    const plumb_encode_job *job = w->job;
+    const size_t blocks = (job->n + job->block - 1) >> w->block_shift;
+    __m512i amax = _mm512_setzero_si512(), most = amax;
+    size_t clipped = 0;
 
-    const __m512i keep =
-        f->rule->past == f->rule->signless ? _mm512_set1_epi8(-1) : f->magnitude;
+    if (job->amax == NULL)
+        return false;
+    for (size_t b = 0; b < blocks; b += WIDTH) {
+        const __mmask16 mask = (__mmask16)first_of(smaller(blocks - b, WIDTH));
+        const __m512 a = _mm512_maskz_loadu_ps(mask, job->amax + b);
+        const __m512 s = _mm512_mask_loadu_ps(_mm512_set1_ps(1), mask, job->scales + b);
+        const __m512 product = m.divide ? _mm512_div_ps(a, s) : _mm512_mul_ps(a, s);
 
-    if (!saturate)
-        codes = _mm512_mask_mov_epi8(codes, t->over,
-                                     _mm512_ternarylogic_epi32(past, codes, keep, PICK));
-    return _mm512_mask_mov_epi8(codes, t->nan, nan);
-}
-
-/* Zero where there is nothing to measure. */
-INLINE void add_energies(const work *w, const trouble *t, four x, four values,
-                         const factors *by, sums *e)
-{
-    const bool infinite = !w->job->how->saturate && w->f.rule->past != w->f.rule->largest;
-    const uint64_t none = t->nonfinite | t->nan | (infinite ? t->over : 0);
-
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; v++) {
-        const __mmask16 finite = (__mmask16)(~t->nonfinite >> WIDTH * v);
-        const __mmask16 both = (__mmask16)(~none >> WIDTH * v);
-
-        add_signal(e, _mm512_maskz_mov_ps(finite, x.v[v]));
-        add_error(e, _mm512_maskz_mov_ps(both, x.v[v]),
-                  _mm512_maskz_mov_ps(both, values.v[v]), by->decode[v]);
+        amax = _mm512_max_epu32(amax, _mm512_castps_si512(a));
+        most = _mm512_max_epu32(most, _mm512_castps_si512(product));
+        clipped += above_largest(w, product);
     }
-}
+    const uint32_t largest = _mm512_reduce_max_epu32(most);
 
-INLINE uint64_t count(uint64_t mask)
-{
-    return (uint64_t)__builtin_popcountll(mask);
-}
+    if (largest >= w->f.beyond_bits)
+        return false;
+    raise(&job->counts->amax, float_of(_mm512_reduce_max_epu32(amax)));
+    raise(&w->largest, float_of(largest));
+    w->clipping = clipped > 0 && (m.scales == COLUMNS || clipped > blocks / FEW);
+    for (size_t b = 0; !w->clipping && clipped > 0 && b < blocks; b++) {
+        const float s = job->scales[b],
+                    product = m.divide ? job->amax[b] / s : job->amax[b] * s;
 
-/* Sums of a careful piece. */
-typedef struct careful {
-    uint64_t saturated, clipped, nonfinite, zeros;
-    __m512i amax;
-} careful;
-
-/* NaN is left out. */
-INLINE void raise_lanes(__m512i *most, four size, bool all_finite)
-{
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; v++) {
-        const __m512i bits = _mm512_castps_si512(size.v[v]);
-
-        if (all_finite)
-            *most = _mm512_max_epu32(*most, bits);
-        else
-            *most = _mm512_mask_max_epu32(
-                *most, _mm512_cmple_epu32_mask(bits, _mm512_set1_epi32(INF)), *most, bits);
+        if (bits_of(product) > w->f.largest_bits)
+            job->counts->clipped += clipped_in(w, m, b);
     }
-}
-
-INLINE void careful_step(work *w, mode m, size_t at, size_t n, careful *s)
-{
-    const shape *f = &w->f;
-    const four from = load_at(w->job, m, at, n), size = sizes_of(from);
-    const factors by = factors_at(w, m, at, n);
-    const four y = scaled(m.divide, size, by.scale);
-    const trouble t = look(f, from, y);
-    four values;
-    const __m512i c = mend(f, w->job->how->saturate, &t, codes_of(f, from, y, &values));
-    const __m512i magnitude = _mm512_and_si512(c, f->magnitude);
-    const __m512i most = _mm512_set1_epi8((char)f->rule->largest);
-
-    s->saturated += count(t.over & ~t.nonfinite);
-    s->clipped += count(t.clipped & ~t.nonfinite);
-    s->nonfinite += count(t.nonfinite);
-    s->zeros += count(_mm512_testn_epi8_mask(c, f->magnitude)) - (n < STEP ? STEP - n : 0);
-    w->code_largest =
-        _mm512_mask_max_epu8(w->code_largest, _mm512_cmple_epu8_mask(magnitude, most),
-                             w->code_largest, magnitude);
-    raise_lanes(&s->amax, size, t.nonfinite == 0);
-    if (m.measured)
-        add_energies(w, &t, size, values, &by, &w->energy);
-    store((uint8_t *)w->job->codes + at, c, n);
-}
-
-/* True if the piece after it is likely to have trouble too. */
-INLINE bool careful_piece(work *w, mode m, size_t at, size_t n)
-{
-    plumb_counts *counts = w->job->counts;
-    careful s = {.amax = _mm512_setzero_si512()};
-
-    for (size_t i = 0; i < n; i += STEP) {
-        prefetch(w->job, m, at + i);
-        careful_step(w, m, at + i, n - i, &s);
-    }
-    const uint64_t zeros = s.zeros == 0 ? 0 : count_zeros(w->job, m, at, n);
-
-    w->trouble = true;
-    counts->saturated += s.saturated;
-    counts->clipped += s.clipped;
-    counts->nonfinite += s.nonfinite;
-    counts->zero += zeros;
-    counts->flushed += s.zeros - zeros;
-    raise(&counts->amax, float_of(_mm512_reduce_max_epu32(s.amax)));
-    return (s.clipped | s.nonfinite) != 0;
+    return true;
 }
 
 /* --- calls ----------------------------------------------------------------------------- */
@@ -325,7 +164,7 @@ static float code_amax(const work *w)
     uint8_t magnitudes[STEP], largest = 0;
     __m512 value;
 
-    rounded(&w->f, y, &value);
+    rounded(&w->f, false, y, &value);
     const float in_range = _mm512_cvtss_f32(value);
 
     if (!w->trouble)
@@ -356,43 +195,75 @@ static void end_spectrum(const work *w, exponents *h, plumb_spectrum *spectrum)
     spectrum->error += join_vectors(w->energy.error);
 }
 
+/* One row. */
+INLINE void run_row(work *w, mode m, exponents *h)
+{
+    const size_t all = w->job->n;
+    bool wary = !m.known && m.scales != ONE;
+
+    for (size_t at = 0, n; at < all; at += n) {
+        n = smaller(all - at, PIECE);
+        if (wary || !quick_piece(w, m, at, n))
+            wary = careful_piece(w, m, at, n) || m.scales != ONE;
+        if (m.measured)
+            count_exponents(h, m.half, w->x + at * (m.half ? 2 : 4), n);
+    }
+}
+
+INLINE void run_rows(work *w, mode m, exponents *h)
+{
+    const plumb_encode_job *job = w->job;
+    const size_t rows = job->rows > 1 ? job->rows : 1;
+
+    for (size_t row = 0; row < rows; row++) {
+        run_row(w, m, h);
+        w->x += job->ld * (m.half ? 2 : 4);
+        w->codes += job->code_ld;
+    }
+    job->counts->total += rows * job->n;
+}
+
 INLINE void run(const plumb_encode_job *job, mode m, double decode)
 {
     work w = {.job = job,
+              .x = job->x,
+              .codes = job->codes,
               .f = shape_of(job->how->format),
               .scale = _mm512_set1_ps(job->how->scale),
               .decode = _mm512_set1_pd(decode),
               .code_largest = _mm512_setzero_si512()};
     exponents h;
-    bool wary = false;
 
-    if (m.blocks)
+    if (m.scales != ONE)
         w.block_shift = (unsigned)__builtin_ctzll(job->block);
     w.energy.signal[0] = w.energy.signal[1] = _mm512_setzero_pd();
     w.energy.error[0] = w.energy.error[1] = _mm512_setzero_pd();
     if (m.measured)
-        start_exponents(&h, job->n, job->spectrum->exponent);
-    for (size_t at = 0, n; at < job->n; at += n) {
-        n = job->n - at < PIECE ? job->n - at : PIECE;
-        if (wary || !quick_piece(&w, m, at, n))
-            wary = careful_piece(&w, m, at, n);
-        if (m.measured)
-            count_exponents(&h, m.half, (const char *)job->x + at * (m.half ? 2 : 4), n);
+        start_exponents(&h, job, job->spectrum->exponent);
+    m.known = m.scales != ONE && in_range(&w, m);
+    if (m.known) {
+        m.known = true;
+        run_rows(&w, m, &h);
+    } else {
+        m.known = false;
+        run_rows(&w, m, &h);
     }
     if (m.measured)
         end_spectrum(&w, &h, job->spectrum);
-    job->counts->total += job->n;
     raise(&job->counts->code_amax, code_amax(&w));
 }
 
 /* The constants make a loop of their own of each case. */
 INLINE void run_blocks(const plumb_encode_job *job, mode m, double decode)
 {
-    if (job->block != 0) {
-        m.blocks = true;
+    if (job->block == 0) {
+        m.scales = ONE;
+        run(job, m, decode);
+    } else if (job->block == 1) {
+        m.scales = COLUMNS;
         run(job, m, decode);
     } else {
-        m.blocks = false;
+        m.scales = BLOCKS;
         run(job, m, decode);
     }
 }

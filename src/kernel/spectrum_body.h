@@ -13,23 +13,17 @@ enum { BLOCK = 1024 /* a multiple of LANES */ };
 
 typedef struct energy {
     double signal[LANES], error[LANES];
-    double decode;
-    bool usable; /* decode is finite */
+    float decode[BLOCK]; /* of each element */
 } energy;
 
-INLINE void energy_decode(energy *e, float decode)
-{
-    e->usable = (bits_of(decode) & MAGNITUDE) < INF;
-    e->decode = e->usable ? (double)decode : 0;
-}
-
-INLINE energy energy_start(const plumb_cast *how)
+INLINE void energy_start(const plumb_cast *how, energy *e)
 {
     const float own = how->divide ? how->scale : 1.0f / how->scale;
-    energy e = {.decode = 0};
 
-    energy_decode(&e, how->decode != 0 ? how->decode : own);
-    return e;
+    memset(e->signal, 0, sizeof e->signal);
+    memset(e->error, 0, sizeof e->error);
+    for (size_t i = 0; i < BLOCK; i++)
+        e->decode[i] = how->decode != 0 ? how->decode : own;
 }
 
 /* x as it is, or zero. */
@@ -38,12 +32,13 @@ INLINE double only_if(bool condition, float x)
     return (double)float_of(choose(condition, bits_of(x), 0));
 }
 
-INLINE void add_one(const energy *e, float x, float value, double *signal, double *error)
+INLINE void add_one(float x, float value, float decode, double *signal, double *error)
 {
     const bool finite = (bits_of(x) & MAGNITUDE) < INF;
-    const bool both = finite & ((bits_of(value) & MAGNITUDE) < INF) & e->usable;
+    const bool both = finite & ((bits_of(value) & MAGNITUDE) < INF) &
+                      ((bits_of(decode) & MAGNITUDE) < INF);
     const double from = only_if(finite, x);
-    const double lost = only_if(both, x) - only_if(both, value) * e->decode;
+    const double lost = only_if(both, x) - only_if(both, value) * only_if(both, decode);
 
     *signal += from * from;
     *error += lost * lost;
@@ -52,15 +47,19 @@ INLINE void add_one(const energy *e, float x, float value, double *signal, doubl
 INLINE void add_energy(energy *e, const float *restrict x, const float *restrict value,
                        size_t n)
 {
-    energy local = *e;
+    const float *restrict decode = e->decode;
+    double signal[LANES], error[LANES];
     size_t i = 0;
 
+    memcpy(signal, e->signal, sizeof signal);
+    memcpy(error, e->error, sizeof error);
     for (; n - i >= LANES; i += LANES)
         for (size_t l = 0; l < LANES; l++)
-            add_one(e, x[i + l], value[i + l], &local.signal[l], &local.error[l]);
+            add_one(x[i + l], value[i + l], decode[i + l], &signal[l], &error[l]);
     for (size_t l = 0; l < n - i; l++)
-        add_one(e, x[i + l], value[i + l], &local.signal[l], &local.error[l]);
-    *e = local;
+        add_one(x[i + l], value[i + l], decode[i + l], &signal[l], &error[l]);
+    memcpy(e->signal, signal, sizeof signal);
+    memcpy(e->error, error, sizeof error);
 }
 
 INLINE void values_of(plumb_format format, const void *codes, size_t n, float *values)

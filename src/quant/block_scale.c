@@ -14,39 +14,48 @@ enum {
     FRACTION_BITS = 23,
     FRACTION = 0x007fffff,
     HALF = 0x00400000,
-    INFINITE = 0x7f800000
+    INFINITE = 0x7f800000,
+    QUIET_NAN = 0x7fc00000
 };
 enum { E8M0_LARGEST = 254, E8M0_NAN = 255 };
+
+/* a where the condition holds, else b, without a branch. */
+static inline uint32_t choose(bool condition, uint32_t a, uint32_t b)
+{
+    const uint32_t mask = 0u - (uint32_t)condition;
+
+    return (a & mask) | (b & ~mask);
+}
 
 /* The code of the least power of two that is not below v, of 0 to FLT_MAX / 6; what is at most
  * 2^-127, half of the fp32 subnormals, has code 0.
  */
-static uint8_t round_up(float v)
+static inline uint32_t round_up(float v)
 {
     const uint32_t exponent = bits_of(v) >> FRACTION_BITS, fraction = bits_of(v) & FRACTION;
+    const uint32_t most = choose(exponent == 0, HALF, 0); /* that is not rounded up */
 
-    if (exponent == 0)
-        return fraction > HALF;
-    return (uint8_t)(exponent + (fraction != 0));
+    return exponent + (fraction > most);
 }
 
-/* Of an amax that has no sign. */
-static inline uint8_t scale_code(plumb_mx_rounding rounding, const plumb_format_info *info,
-                                 float inverse_largest, float amax)
+/* The code of an amax without sign: no branches, so that a loop with one rounding becomes vector
+ * code.
+ */
+static inline uint32_t scale_code(plumb_mx_rounding rounding, const plumb_format_info *info,
+                                  float inverse_largest, float amax)
 {
-    uint32_t bits = bits_of(amax);
-
-    if (bits >= INFINITE)
-        return bits == INFINITE ? E8M0_LARGEST : E8M0_NAN;
-    if (rounding == PLUMB_MX_RCEIL)
-        return round_up(amax * inverse_largest);
-    if (rounding == PLUMB_MX_EVEN)
-        bits += 1u << (FRACTION_BITS - info->fraction_bits - 1);
+    const uint32_t bits = bits_of(amax);
+    const uint32_t half = 1u << (FRACTION_BITS - info->fraction_bits - 1);
+    const uint32_t near = rounding == PLUMB_MX_EVEN ? bits + half : bits;
+    const uint32_t up = rounding == PLUMB_MX_CEIL && (bits & FRACTION) != 0;
     /* A subnormal amax has exponent field 0; every emax is above 1, so it is held at 0. */
-    int code = (int)(bits >> FRACTION_BITS) - info->emax;
-    if (rounding == PLUMB_MX_CEIL)
-        code += (bits & FRACTION) != 0;
-    return (uint8_t)(code < 0 ? 0 : code);
+    const int32_t code = (int32_t)((near >> FRACTION_BITS) + up) - info->emax;
+    const uint32_t held = choose(code < 0, 0, (uint32_t)code);
+    const uint32_t finite =
+        rounding == PLUMB_MX_RCEIL ? round_up(amax * inverse_largest) : held;
+
+    return choose(bits > INFINITE, E8M0_NAN,
+                  choose(bits == INFINITE, E8M0_LARGEST, finite));
 }
 
 uint8_t plumb_mx_scale(plumb_mx_rounding rounding, plumb_format element, float amax)
@@ -55,22 +64,44 @@ uint8_t plumb_mx_scale(plumb_mx_rounding rounding, plumb_format element, float a
 
     if (!plumb_format_is_scaled(element))
         return E8M0_NAN;
-    return scale_code(rounding, info, 1.0f / info->largest, fabsf(amax));
+    return (uint8_t)scale_code(rounding, info, 1.0f / info->largest, fabsf(amax));
+}
+
+/* The value of an E8M0 code, by its bits. */
+static inline float value_of(uint32_t code)
+{
+    const uint32_t number = choose(code == 0, HALF, code << FRACTION_BITS);
+
+    return float_of(choose(code == E8M0_NAN, QUIET_NAN, number));
+}
+
+static inline void scales_of(plumb_mx_rounding rounding, const plumb_format_info *info,
+                             const float *restrict amax, size_t n, float *restrict factor,
+                             float *restrict d)
+{
+    const float inverse_largest = 1.0f / info->largest;
+
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t code = scale_code(rounding, info, inverse_largest, fabsf(amax[i]));
+
+        factor[i] = value_of(choose(code == E8M0_NAN, E8M0_NAN, E8M0_LARGEST - code));
+        d[i] = value_of(code);
+    }
 }
 
 void plumb_block_scales_mx(const plumb_spec *spec, const float *amax, size_t n,
                            float *factor, float *d)
 {
     const plumb_format_info *info = plumb_format_get(spec->format);
-    const float *values = plumb_format_decode_table(PLUMB_E8M0);
-    const float inverse_largest = 1.0f / info->largest;
 
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t code = scale_code(spec->mx, info, inverse_largest, fabsf(amax[i]));
-
-        factor[i] = values[code == E8M0_NAN ? E8M0_NAN : E8M0_LARGEST - code];
-        d[i] = values[code];
-    }
+    if (spec->mx == PLUMB_MX_FLOOR)
+        scales_of(PLUMB_MX_FLOOR, info, amax, n, factor, d);
+    else if (spec->mx == PLUMB_MX_CEIL)
+        scales_of(PLUMB_MX_CEIL, info, amax, n, factor, d);
+    else if (spec->mx == PLUMB_MX_EVEN)
+        scales_of(PLUMB_MX_EVEN, info, amax, n, factor, d);
+    else
+        scales_of(PLUMB_MX_RCEIL, info, amax, n, factor, d);
 }
 
 /* NVFP4's scales: 448 is the largest UE4M3, 6 the largest E2M1. */

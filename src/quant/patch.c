@@ -1,7 +1,6 @@
-/* Quantising a patch of a matrix, one scale block or piece of a block at a time.
- *
- * The casts want contiguous elements.  Rows give them; blocks that run down the rows are
- * turned, a few columns at a time, in a buffer that fits the first-level cache.
+/* Quantising a patch of a matrix, by tiles that lie as they are in the source: a scale for each
+ * block of a row or, where blocks run down, for each column, which needs no turning.  Only random
+ * bits are counted down the columns, and these are turned in a buffer.
  */
 #include "kernel/cast.h"
 #include "quant/patch.h"
@@ -61,44 +60,136 @@ static void encode(plumb_copy *copy, plumb_block_scale scale, uint64_t first,
     plumb_cast_encode_measured(how, format, x, n, codes, &copy->counts, copy->spectrum);
 }
 
-/* --- lines of blocks ---------------------------------------------------------------------- */
+/* --- tiles ------------------------------------------------------------------------------- */
 
-enum { LINE = TURNED * PLUMB_PATCH /* elements */, LEAST = 16 /* elements of a block */ };
+enum { LINE = 2048 /* elements */, LEAST = 16 /* of a block */, WIDE = 512 /* columns */ };
 
-/* True of the grains whose blocks lie one after the other, each with the scale of its amax. */
-static bool has_lines(const plumb_copy *copy)
+/* A rectangle of which each column of blocks, `width` wide and as high as the rectangle, has a scale
+ * of its own.
+ */
+typedef struct tile {
+    plumb_format format;
+    const void *x;
+    size_t rows, ld, cols, width;
+    size_t number; /* of the first element in the copy, and of its code */
+} tile;
+
+static const void *source_at(const plumb_source *s, size_t row, size_t col)
 {
-    return copy->spec->rule == PLUMB_SCALE_CURRENT &&
-           plumb_grain_turns(copy->spec->grain) &&
-           plumb_grain_length(copy->spec->grain) != 0;
+    return s->format == PLUMB_FP32 ? (const void *)floats_at(s, row, col)
+                                   : (const void *)halves_at(s, row, col);
 }
 
-/* At most LINE elements in blocks of the grain's length, from the first of a block; d of each. */
-static void quantize_line(plumb_copy *copy, uint64_t first, plumb_format format,
-                          const void *x, size_t n, void *codes, float *d)
+/* Of n blocks: what the cast does and what decoding does, and d where it is not there yet. */
+static void scales_of(plumb_copy *copy, const float *amax, size_t n, float *factor,
+                      float *decode, float *d)
 {
-    const size_t block = plumb_grain_length(copy->spec->grain);
-    const size_t count = (n + block - 1) / block;
+    const bool current = copy->spec->rule == PLUMB_SCALE_CURRENT;
     const float back = 1 / copy->tensor_scale;
-    float amax[LINE / LEAST], factor[LINE / LEAST], decode[LINE / LEAST];
+
+    copy->how.divide = current && copy->spec->divide;
+    if (current && !copy->early) {
+        plumb_block_scales(copy->spec, copy->tensor_scale, amax, n, factor, d);
+        for (size_t i = 0; i < n; i++)
+            decode[i] = d[i] * back;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const plumb_block_scale scale = choose_scale(copy, d[i]);
+
+        factor[i] = scale.factor;
+        decode[i] = scale.d;
+        if (!copy->early)
+            d[i] = scale.d;
+    }
+}
+
+/* At most LINE elements in blocks of LEAST at least, or WIDE columns. */
+static void quantize_tile(plumb_copy *copy, const tile *t, unsigned char *codes, float *d)
+{
+    const size_t count = (t->cols + t->width - 1) / t->width;
+    float amax[WIDE], factor[WIDE], decode[WIDE];
+    const bool numbers =
+        plumb_cast_amax_blocks(t->format, t->x, t->rows, t->ld, t->cols, t->width, amax);
+
+    scales_of(copy, amax, count, factor, decode, d);
+    copy->how.first = t->number;
+
     const plumb_encode_job job = {.how = &copy->how,
-                                  .source = format,
-                                  .x = x,
-                                  .n = n,
+                                  .source = t->format,
+                                  .x = t->x,
+                                  .n = t->cols,
                                   .codes = codes,
                                   .counts = &copy->counts,
                                   .spectrum = copy->spectrum,
-                                  .block = block,
+                                  .block = t->width,
                                   .scales = factor,
-                                  .decodes = decode};
+                                  .decodes = decode,
+                                  .amax = numbers ? amax : NULL,
+                                  .rows = t->rows,
+                                  .ld = t->ld,
+                                  .code_ld = copy->source->cols};
 
-    plumb_cast_amax_blocks(format, x, n, block, amax);
-    plumb_block_scales(copy->spec, copy->tensor_scale, amax, count, factor, d);
-    for (size_t i = 0; copy->spectrum != NULL && i < count; i++)
-        decode[i] = d[i] * back;
-    copy->how.divide = copy->spec->divide;
-    copy->how.first = first;
     plumb_cast_run(&job);
+}
+
+/* True where a patch is made of tiles: of blocks that lie one after the other in a row, each with
+ * the scale of its amax, of square ones, or of columns.
+ */
+static bool has_tiles(const plumb_copy *copy)
+{
+    return copy->turned || (copy->spec->rule == PLUMB_SCALE_CURRENT && !copy->early &&
+                            plumb_grain_length(copy->spec->grain) != 0);
+}
+
+/* A row or, where blocks lie behind each other from row to row, all rows as one, in lines. */
+static void quantize_lines(plumb_copy *copy, size_t row, size_t col, size_t n)
+{
+    const plumb_source *s = copy->source;
+    float *d = copy->d + row * copy->blocks.across + col / copy->blocks.width;
+
+    for (size_t at = 0; at < n; at += LINE) {
+        const size_t number = row * s->cols + col + at;
+        const tile t = {.format = s->format,
+                        .x = source_at(s, row, col + at),
+                        .rows = 1,
+                        .cols = smaller(LINE, n - at),
+                        .width = copy->blocks.width,
+                        .number = number};
+
+        quantize_tile(copy, &t, copy->codes + number, d + at / copy->blocks.width);
+    }
+}
+
+static void quantize_tiles(plumb_copy *copy, const plumb_patch *p)
+{
+    const plumb_source *s = copy->source;
+    const size_t high = smaller(copy->blocks.height, PLUMB_PATCH);
+    const size_t wide = copy->blocks.width;
+    const bool whole = p->col == 0 && p->col_end == s->cols && s->ld == s->cols;
+
+    if (high == 1 && whole && s->cols % wide == 0) {
+        quantize_lines(copy, p->row, 0, (p->row_end - p->row) * s->cols);
+        return;
+    }
+    for (size_t row = p->row; high == 1 && row < p->row_end; row++)
+        quantize_lines(copy, row, p->col, p->col_end - p->col);
+    for (size_t row = p->row; high > 1 && row < p->row_end; row += high) {
+        for (size_t col = p->col; col < p->col_end; col += WIDE) {
+            const size_t number = row * s->cols + col;
+            const tile t = {.format = s->format,
+                            .x = source_at(s, row, col),
+                            .rows = smaller(high, p->row_end - row),
+                            .ld = s->ld,
+                            .cols = smaller(WIDE, p->col_end - col),
+                            .width = wide,
+                            .number = number};
+
+            quantize_tile(copy, &t, copy->codes + number,
+                          copy->d + row / copy->blocks.height * copy->blocks.across +
+                              col / wide);
+        }
+    }
 }
 
 /* --- blocks that hold pieces of rows ------------------------------------------------------ */
@@ -133,23 +224,6 @@ static void quantize_piece(plumb_copy *copy, const plumb_patch *piece)
         copy->d[index] = scale.d;
 }
 
-static void quantize_lines(plumb_copy *copy, const plumb_patch *t)
-{
-    const plumb_source *s = copy->source;
-
-    for (size_t row = t->row; row < t->row_end; row++) {
-        for (size_t col = t->col; col < t->col_end; col += LINE) {
-            const size_t at = row * s->cols + col;
-            const void *x = s->format == PLUMB_FP32 ? (const void *)floats_at(s, row, col)
-                                                    : (const void *)halves_at(s, row, col);
-
-            quantize_line(copy, at, s->format, x, smaller(LINE, t->col_end - col),
-                          copy->codes + at,
-                          copy->d + row * copy->blocks.across + col / copy->blocks.width);
-        }
-    }
-}
-
 static void quantize_rows(plumb_copy *copy, const plumb_patch *t)
 {
     const size_t height = smaller(copy->blocks.height, PLUMB_PATCH);
@@ -165,7 +239,7 @@ static void quantize_rows(plumb_copy *copy, const plumb_patch *t)
     }
 }
 
-/* --- blocks that run down columns ----------------------------------------------------------- */
+/* --- blocks that run down columns, with random bits ------------------------------------------ */
 
 static void gather(const plumb_source *s, size_t row, size_t height, size_t col,
                    size_t width, float x[TURNED][PLUMB_PATCH])
@@ -184,45 +258,25 @@ static void gather(const plumb_source *s, size_t row, size_t height, size_t col,
     }
 }
 
-/* One column of a patch: every block in it, or the part of a block that the patch has. */
+/* One column of a patch: every block in it, or the part of a block that the patch has.  The random
+ * bits are counted down the columns.
+ */
 static void quantize_column(plumb_copy *copy, const float *x, size_t row, size_t height,
                             size_t col, unsigned char *codes)
 {
     const size_t length = smaller(copy->blocks.height, PLUMB_PATCH);
 
     for (size_t r = 0; r < height; r += length) {
-        const size_t n = smaller(length, height - r);
-        float *d = copy->d + (row + r) / copy->blocks.height * copy->blocks.across + col;
-        const plumb_block_scale scale =
-            choose_scale(copy, copy->early ? *d : plumb_cast_amax(x + r, n));
+        const tile t = {.format = PLUMB_FP32,
+                        .x = x + r,
+                        .rows = 1,
+                        .cols = smaller(length, height - r),
+                        .width = PLUMB_PATCH,
+                        .number = col * copy->source->rows + row + r};
 
-        encode(copy, scale, (uint64_t)col * copy->source->rows + row + r, PLUMB_FP32, x + r,
-               n, codes + r);
-        if (!copy->early)
-            *d = scale.d;
-    }
-}
-
-/* The same of all columns in the buffer, whose blocks are lines: of all at once, if they lie one
- * behind the other and no random bits are counted out.
- */
-static void quantize_buffer(plumb_copy *copy, const plumb_patch *t, size_t width,
-                            float x[TURNED][PLUMB_PATCH],
-                            unsigned char codes[TURNED][PLUMB_PATCH])
-{
-    const size_t block = copy->blocks.height, height = t->row_end - t->row;
-    const size_t in_column = (height + block - 1) / block;
-    const bool dithered = copy->how.rounding == PLUMB_ROUND_STOCHASTIC;
-    const size_t step = height == PLUMB_PATCH && !dithered ? width : 1;
-    float d[LINE / LEAST];
-
-    for (size_t c = 0; c < width; c += step) {
-        float *to = copy->d + t->row / block * copy->blocks.across + t->col + c;
-
-        quantize_line(copy, (uint64_t)(t->col + c) * copy->source->rows + t->row,
-                      PLUMB_FP32, x[c], step * height, codes[c], d);
-        for (size_t i = 0; i < step * in_column; i++)
-            to[i % in_column * copy->blocks.across + i / in_column] = d[i];
+        quantize_tile(copy, &t, codes + r,
+                      copy->d + (row + r) / copy->blocks.height * copy->blocks.across +
+                          col);
     }
 }
 
@@ -237,12 +291,7 @@ static void quantize_columns(plumb_copy *copy, const plumb_patch *t)
         unsigned char *to = copy->codes + t->row * ld + col;
 
         gather(copy->source, t->row, height, col, width, x);
-        if (has_lines(copy)) {
-            const plumb_patch buffer = {t->row, t->row_end, col, col + width};
-
-            quantize_buffer(copy, &buffer, width, x, codes);
-        }
-        for (size_t c = 0; c < width && !has_lines(copy); c++)
+        for (size_t c = 0; c < width; c++)
             quantize_column(copy, x[c], t->row, height, col + c, codes[c]);
         for (size_t r = 0; r < height; r++) {
             for (size_t c = 0; c < width; c++)
@@ -295,10 +344,10 @@ void plumb_copy_measure(const plumb_copy *copy, size_t row, size_t row_end)
 
 void plumb_copy_patch(plumb_copy *copy, const plumb_patch *patch)
 {
-    if (copy->turned)
+    if (copy->turned && copy->how.rounding == PLUMB_ROUND_STOCHASTIC)
         quantize_columns(copy, patch);
-    else if (has_lines(copy))
-        quantize_lines(copy, patch);
+    else if (has_tiles(copy))
+        quantize_tiles(copy, patch);
     else
         quantize_rows(copy, patch);
 }

@@ -5,11 +5,13 @@
 #include "quant/grain.h"
 #include "quant/scale.h"
 
-/* Rows of a patch, and columns where two copies are made: a multiple of every block's length. */
-enum { PLUMB_PATCH = PLUMB_BLOCK };
+/* Rows of a patch, and columns where two copies are made of more than twice as many: multiples of
+ * every block's length.
+ */
+enum { PLUMB_PATCH = PLUMB_BLOCK, PLUMB_PATCH_WIDTH = 512 };
 
 typedef struct plumb_patch {
-    size_t row, row_end, col, col_end; /* row and col are multiples of PLUMB_PATCH */
+    size_t row, row_end, col, col_end; /* row and col are multiples of every length */
 } plumb_patch;
 
 /* Where a copy comes from, what it becomes and by which rule. */
@@ -17,7 +19,7 @@ typedef struct plumb_copy {
     const plumb_spec *spec; /* in normal form */
     const plumb_source *source;
     plumb_blocks blocks;
-    bool turned;    /* blocks run down columns: elements are gathered for the cast */
+    bool turned;    /* blocks run down columns */
     bool early;     /* d holds amax, found before the casts, until plumb_copy_end */
     plumb_cast how; /* without scale, decode and first */
     plumb_block_scale fixed; /* of every rule but CURRENT */

@@ -204,7 +204,8 @@ static plumb_copy begin_copy(const reading *of, bool along_rows, plumb_quantized
 
 static void quantize_patches(plumb_copy *copies, size_t count, const plumb_source *source)
 {
-    const size_t width = count > 1 ? PLUMB_PATCH : source->cols;
+    const bool parts = count > 1 && source->cols > 2 * PLUMB_PATCH_WIDTH;
+    const size_t width = parts ? PLUMB_PATCH_WIDTH : source->cols;
     const size_t rows = source->cols == 0 ? 0 : source->rows; /* nothing to walk over */
 
     for (size_t i = 0; i < count; i++) {

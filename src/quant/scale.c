@@ -19,29 +19,43 @@ static float largest_scaled(const plumb_spec *spec)
     return ldexpf(largest, -spec->margin);
 }
 
+static inline float smaller_of(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+static inline float larger_of(float a, float b)
+{
+    return a > b ? a : b;
+}
+
 /* NaN stays: it compares false, as in TransformerEngine. */
-static float with_floor(const plumb_spec *spec, float amax)
+static inline float with_floor(const plumb_spec *spec, float amax)
 {
     return amax < spec->amax_floor ? spec->amax_floor : amax;
 }
 
-float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise)
+/* s for an amax under a largest value, which has the margin in it. */
+static inline float scale_under(const plumb_spec *spec, float largest, float amax,
+                                float otherwise)
 {
     amax = with_floor(spec, amax);
-    if (!(amax > 0) || isinf(amax))
-        return otherwise;
-    float s = largest_scaled(spec) / amax;
-    if (isinf(s))
-        s = FLT_MAX;
-    if (s < FLT_MIN)
-        s = FLT_MIN;
-    return spec->power_of_two ? float_of(bits_of(s) & ~(uint32_t)FRACTION) : s;
+    const bool usable = amax > 0 && !isinf(amax);
+    const float s = larger_of(smaller_of(largest / amax, FLT_MAX), FLT_MIN);
+    const uint32_t kept = spec->power_of_two ? ~(uint32_t)FRACTION : ~(uint32_t)0;
+
+    return usable ? float_of(bits_of(s) & kept) : otherwise;
+}
+
+float plumb_scale_from_amax(const plumb_spec *spec, float amax, float otherwise)
+{
+    return scale_under(spec, largest_scaled(spec), amax, otherwise);
 }
 
 /* d rounded up to a power of two within the exponents that DeepGEMM's UE8M0 codes have, 1
  * to 254; the mantissa carries into the exponent.
  */
-static float power_of_two_up(float d)
+static inline float power_of_two_up(float d)
 {
     if (d < FLT_MIN)
         return FLT_MIN;
@@ -51,19 +65,19 @@ static float power_of_two_up(float d)
 }
 
 /* DeepSeek divides by d, so d is what its kernel computes. */
-static float d_from_amax(const plumb_spec *spec, float amax)
+static inline float d_under(const plumb_spec *spec, float largest, float amax)
 {
     amax = with_floor(spec, amax);
     if (!(amax > 0))
         return 1;
-    const float d = amax / largest_scaled(spec);
+    const float d = amax / largest;
     return spec->power_of_two ? power_of_two_up(d) : d;
 }
 
 plumb_block_scale plumb_block_scale_current(const plumb_spec *spec, float amax)
 {
     if (spec->divide) {
-        const float d = d_from_amax(spec, amax);
+        const float d = d_under(spec, largest_scaled(spec), amax);
         return (plumb_block_scale){d, true, d};
     }
     return plumb_block_scale_fixed(plumb_scale_from_amax(spec, amax, 1));
@@ -80,11 +94,13 @@ void plumb_block_scales(const plumb_spec *spec, float of_tensor, const float *am
         plumb_block_scales_mx(spec, amax, n, factor, d);
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        const plumb_block_scale scale = plumb_block_scale_current(spec, amax[i]);
+    const float largest = largest_scaled(spec);
 
-        factor[i] = scale.factor;
-        d[i] = scale.d;
+    for (size_t i = 0; i < n && spec->divide; i++)
+        factor[i] = d[i] = d_under(spec, largest, amax[i]);
+    for (size_t i = 0; i < n && !spec->divide; i++) {
+        factor[i] = scale_under(spec, largest, amax[i], 1);
+        d[i] = 1 / factor[i];
     }
 }
 

@@ -523,41 +523,6 @@ static void amaxima(void)
     check_done("amax");
 }
 
-/* Each block by itself, with some NaN and infinities about. */
-static void amax_blocks(void)
-{
-    static const size_t lengths[] = {128, 32, 16, 7, 48, 1000};
-    static float x[LONG], want[LONG], got[LONG];
-    static uint16_t half[LONG];
-
-    for (size_t i = 0; i < plumb_amax_kernel_count; i++) {
-        const plumb_amax_kernel *k = &plumb_amax_kernels[i];
-
-        for (size_t turn = 0; turn < 60 && can_run(k->cpu); turn++) {
-            const size_t block = lengths[turn % 6], n = turn < 30 ? 9 * turn : LONG - turn;
-            const bool wide = turn % 5 < 3;
-            const void *from = wide ? (const void *)x : half;
-            const size_t count = (n + block - 1) / block;
-
-            for (size_t j = 0; j < LONG; j++) {
-                const bool any = next_random() % 64 < turn % 4;
-                const float value = any ? any_float() : (float)(int32_t)next_random();
-
-                half[j] = (uint16_t)(bits_from(value) >> 16);
-                x[j] = float_from((uint32_t)half[j] << 16);
-            }
-            for (size_t b = 0; b < count; b++)
-                want[b] = plumb_amax_kernels[0].run(
-                    x + b * block, n - b * block < block ? n - b * block : block);
-            got[count] = 99;
-            k->run_blocks(wide ? PLUMB_FP32 : PLUMB_BF16, from, n, block, got);
-            CHECK(memcmp(want, got, count * sizeof *want) == 0 && got[count] == 99,
-                  "%s: blocks of %zu, n=%zu", k->name, block, n);
-        }
-    }
-    check_done("amax of blocks");
-}
-
 int main(void)
 {
     sizes();
@@ -572,6 +537,5 @@ int main(void)
     decoding();
     decode_sizes();
     amaxima();
-    amax_blocks();
     return check_exit();
 }
