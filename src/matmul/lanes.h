@@ -96,7 +96,11 @@ bool plumb_lanes_product(const plumb_product *of, const plumb_lanes *lanes);
 
 size_t plumb_lanes_workspace(void);
 
-/* The exact product (sliced.c). */
+/* The exact product by one sum in fp64; false, with nothing done, where that might not hold it. */
+bool plumb_direct_product(const plumb_product *of, const plumb_lanes *lanes);
+size_t plumb_direct_workspace(void);
+
+/* Any exact product (sliced.c). */
 void plumb_sliced_product(const plumb_product *of, const plumb_lanes *lanes);
 size_t plumb_sliced_workspace(void);
 

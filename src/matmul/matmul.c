@@ -11,16 +11,19 @@
 
 static const plumb_accumulator canonical = {PLUMB_SUM_FP32, false, PLUMB_FP32};
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 size_t plumb_matmul_workspace_bytes(const plumb_accumulator *how, size_t m, size_t n,
                                     size_t k)
 {
     if (how == NULL || how->kind == PLUMB_SUM_FP32)
         return plumb_canonical_workspace(m, n, k);
     if (how->kind == PLUMB_SUM_EXACT)
-        return plumb_sliced_workspace();
-    const size_t scalar = plumb_emulated_workspace(), lanes = plumb_lanes_workspace();
-
-    return scalar > lanes ? scalar : lanes;
+        return larger(plumb_sliced_workspace(), plumb_direct_workspace());
+    return larger(plumb_emulated_workspace(), plumb_lanes_workspace());
 }
 
 /* rows * ld * bytes is a size. */
@@ -226,6 +229,12 @@ static void store_zeros(const plumb_tile *tile, float *c, size_t ldc)
         memset(c + i * ldc + tile->col, 0, (tile->col_end - tile->col) * sizeof *c);
 }
 
+static void add_exactly(const plumb_product *p, const plumb_lanes *lanes)
+{
+    if (!plumb_direct_product(p, lanes))
+        plumb_sliced_product(p, lanes);
+}
+
 /* Everything that follows the checks. */
 static void multiply(const plumb_product *p, const plumb_micro *micro,
                      const plumb_lanes *lanes)
@@ -239,7 +248,7 @@ static void multiply(const plumb_product *p, const plumb_micro *micro,
     else if (depth > 0 && fp32)
         plumb_canonical_product(p, micro);
     else if (depth > 0 && p->how->kind == PLUMB_SUM_EXACT)
-        plumb_sliced_product(p, lanes);
+        add_exactly(p, lanes);
     else if (depth > 0 && !plumb_lanes_product(p, lanes))
         plumb_emulated_product(p);
     if (p->extras.epilogue != NULL && (depth == 0 || !fp32))

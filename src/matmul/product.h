@@ -1,6 +1,6 @@
 /* matmul/product.h - one call of plumb_matmul, checked: what, how and where to.
  *
- * The face (matmul.c) checks and chooses; canonical.c, sliced.c, lanes.c and emulated.c compute.
+ * The face (matmul.c) checks and chooses; canonical.c, direct.c, sliced.c, lanes.c and emulated.c compute.
  */
 #ifndef PLUMB_MATMUL_PRODUCT_H
 #define PLUMB_MATMUL_PRODUCT_H

@@ -37,7 +37,8 @@ static plumb_format draw_format(plumb_sum_kind kind)
     case PLUMB_SUM_VOLTA_16:
         return PLUMB_FP16;
     default:
-        return (plumb_format)draw_below(PLUMB_E8M0);
+        return draw_below(2) == 0 ? narrow[draw_below(5)]
+                                  : (plumb_format)draw_below(PLUMB_E8M0);
     }
 }
 
@@ -71,10 +72,12 @@ static product draw_product(plumb_sum_kind kind, size_t m, size_t n, size_t k)
 {
     product p = {.m = m, .n = n, .k = k, .mood = (enum mood)draw_below(MOODS)};
     const plumb_format format = draw_format(kind);
-    const size_t ga = draw_below(9), gb = draw_below(9); /* no scales for 6 and more */
-    const bool mx = draw_below(5) == 0;
+    const bool bare = draw_below(3) == 0;
+    const size_t ga = bare ? 6 : draw_below(9); /* no scales for 6 and more */
+    const size_t gb = bare ? 6 : draw_below(9);
+    const bool mx = !bare && draw_below(5) == 0;
 
-    const bool nvfp4 = kind == PLUMB_SUM_BLACKWELL_TCGEN05 && draw_below(5) == 0;
+    const bool nvfp4 = !bare && kind == PLUMB_SUM_BLACKWELL_TCGEN05 && draw_below(5) == 0;
     const plumb_format left = nvfp4 ? PLUMB_E2M1 : format;
     const plumb_format right = nvfp4 ? PLUMB_E2M1 : draw_partner(kind, format);
     const plumb_grain both = nvfp4 ? PLUMB_GRAIN_NVFP4 : PLUMB_GRAIN_MX32;
@@ -179,7 +182,7 @@ static void random_products(plumb_sum_kind kind)
     static const size_t depths[] = {0, 1, 15, 16, 17, 31, 32, 33, 63, 127, 128, 129, 300};
     static const size_t widths[] = {1, 2, 5, 9, 33};
 
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < 300; i++) {
         product p = draw_product(kind, 1 + draw_below(5),
                                  widths[draw_below(sizeof widths / sizeof *widths)],
                                  depths[draw_below(sizeof depths / sizeof *depths)]);
@@ -191,12 +194,15 @@ static void random_products(plumb_sum_kind kind)
 
         check_product(&p);
     }
-    product wide = draw_product(kind, 65, 34, 40);
-    check_product(&wide);
-    product tall = draw_product(kind, 259, 2, 290);
-    check_product(&tall);
-    product broad = draw_product(kind, 2, 131, 40);
-    check_product(&broad);
+    for (int i = 0; i < 6; i++) {
+        product wide = draw_product(kind, 65, 34, 40);
+        product tall = draw_product(kind, 259, 2, 290);
+        product broad = draw_product(kind, 2, 131, 40);
+
+        check_product(&wide);
+        check_product(&tall);
+        check_product(&broad);
+    }
     check_done(plumb_sum_kind_name(kind));
 }
 
@@ -355,6 +361,39 @@ static void exact_spread(void)
         check_rows(&p, &a, &b, &old, 1, (plumb_tile){0}, scratch, &c, "spread");
     }
     check_done("exact sums of exponents far apart");
+}
+
+/* E4M3 up to more than 2^53 times the least product, which is 2^-18, one of those, and down. */
+static void exact_long(void)
+{
+    enum { HALF = 175000, K = 2 * HALF + 1 };
+    const plumb_accumulator how = {PLUMB_SUM_EXACT, false, PLUMB_FP32};
+    uint8_t *x = malloc(K), *y = malloc(K);
+
+    memset(x, 0x7e, K);
+    memset(y, 0x7e, HALF);
+    memset(y + HALF, 0xfe, K - HALF);
+    x[HALF] = y[HALF] = 1;
+    const float c = one_by_one(&how, PLUMB_E4M3, x, y, K, 0);
+    CHECK(c == 0x1p-18f, "%a, want 2^-18", (double)c);
+    free(x);
+    free(y);
+    check_done("an exact sum past 53 bits");
+}
+
+/* Without scales a sum could go on over all of K, but parts of 128 are rounded one by one. */
+static void exact_joined(void)
+{
+    enum { M = 3, N = 5, K = 300 };
+
+    for (int i = 0; i < 8; i++) {
+        product p = {.how = {PLUMB_SUM_EXACT, true, PLUMB_FP32}, .m = M, .n = N, .k = K};
+
+        p.a = draw_operand(PLUMB_E4M3, false, PLUMB_GRAIN_TENSOR, M, K, p.mood, &p.qa);
+        p.b = draw_operand(PLUMB_E4M3, false, PLUMB_GRAIN_TENSOR, N, K, p.mood, &p.qb);
+        check_product(&p);
+    }
+    check_done("exact sums of parts");
 }
 
 /* tcgen05 with nvfp4: 1 - 1 under scales of 448 * 448 has the exponent 16 though it is zero, so
@@ -541,6 +580,8 @@ int main(void)
     check_done("exact sums against integers");
     if (oracle_has_exact())
         exact_spread();
+    exact_long();
+    exact_joined();
     for (int kind = PLUMB_SUM_EXACT; kind < PLUMB_SUM_COUNT; kind++) {
         if (kind == PLUMB_SUM_EXACT && !oracle_has_exact())
             check_skip("exact", "no MPFR in this build");
