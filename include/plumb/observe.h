@@ -54,6 +54,24 @@ typedef struct plumb_deviation {
 
 plumb_deviation plumb_observe_deviation(const float *a, const float *b, size_t n);
 
+/* How the result c[m, n] of a product differs from a reference: what a person asks of a kernel.
+ * Elements that are not finite in one of the two are counted and left out of the sums; where only
+ * one of a pair is finite, and where all of the reference is zero and c is not, frobenius is
+ * infinity.
+ */
+typedef struct plumb_difference {
+    double frobenius; /* norm of the difference over norm of the reference */
+    double bias;      /* sum of (c - r) sign(r) over sum of |r|: negative is too small */
+    size_t equal;     /* the same bits, or NaN in both */
+    size_t nonfinite, nonfinite_reference; /* elements */
+    bool any;                              /* there is an element that differs */
+    size_t row, col;                       /* the worst; the first of several */
+    float worst, worst_reference;
+} plumb_difference;
+
+plumb_difference plumb_observe_difference(const float *c, const float *reference, size_t m,
+                                          size_t n);
+
 #ifdef __cplusplus
 }
 #endif

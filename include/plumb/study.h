@@ -55,6 +55,11 @@ typedef struct plumb_launcher {
 plumb_status plumb_study_open(const char *directory, const plumb_launcher *launcher,
                               plumb_study **study, plumb_error *why);
 void plumb_study_close(plumb_study **study);
+
+/* SIGKILL for the trainer that is running now and all of its process group, if there is one.
+ * For a signal handler that then ends the program: it may be called at any time.
+ */
+void plumb_study_kill_running(void);
 const char *plumb_study_directory(const plumb_study *study);
 
 /* --- when a run fails ------------------------------------------------------------ */

@@ -150,8 +150,8 @@ bool cli_program_path(char *path, size_t size);
 
 /* --- Ctrl-C ------------------------------------------------------------------------ */
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP only sets a flag; a second one ends the
- * program as usual.
+/* From now on the first SIGINT, SIGTERM or SIGHUP only sets a flag; a second one kills the
+ * trainer that is running and ends the program as usual.
  */
 void cli_catch_interrupts(void);
 bool cli_interrupted(void);

@@ -41,7 +41,7 @@ static const cli_option options[] = {
 static const matmul_layout layouts[] = {
     {"nt", false, false}, {"nn", false, true}, {"tn", true, true}};
 
-enum { EXAMPLE_ROWS = 16 };
+enum { EXAMPLE_ROWS = 16, MOST_RESULTS = 1 << 28 };
 
 /* --- operands ------------------------------------------------------------------------ */
 
@@ -222,10 +222,10 @@ static plumb_status find_shape(matmul_problem *problem, plumb_error *why)
             "%.150s is %zu x %zu and %.150s %zu x %zu: with layout %s K would be "
             "%zu and %zu",
             a->name, a->rows, a->cols, b->name, b->rows, b->cols, layout->name, k_a, k_b);
-    if (!plumb_mul_size(problem->m, problem->n, &count) ||
-        !plumb_mul_size(count, sizeof(float), &count))
-        return plumb_fail(why, PLUMB_BAD_SHAPE, "a result of %zu x %zu is too large",
-                          problem->m, problem->n);
+    if (!plumb_mul_size(problem->m, problem->n, &count) || count > MOST_RESULTS)
+        return plumb_fail(why, PLUMB_BAD_SHAPE,
+                          "a result of %zu x %zu is too large; allowed: %d elements",
+                          problem->m, problem->n, MOST_RESULTS);
     return PLUMB_OK;
 }
 
@@ -247,6 +247,34 @@ static plumb_status multiply(const matmul_problem *problem, const plumb_accumula
                               workspace, why);
     free(workspace);
     return status;
+}
+
+/* What the operands are not, which --spec can make of them: the first format that all take. */
+static plumb_status advise(const matmul_problem *problem, plumb_error *why)
+{
+    const plumb_error inner = *why;
+    uint32_t common = UINT32_MAX;
+
+    for (size_t i = 0; i < problem->count; i++) {
+        const plumb_unit *unit = plumb_unit_get(problem->results[i].how.kind);
+
+        common &= unit != NULL ? unit->formats : UINT32_MAX;
+    }
+    for (int i = 0; i < PLUMB_FORMAT_COUNT; i++)
+        if ((common >> i & 1) != 0)
+            return plumb_fail(why, inner.status, "%.400s; try --spec %s", inner.message,
+                              plumb_format_get((plumb_format)i)->name);
+    return plumb_fail(why, inner.status, "%.400s; no format goes with all of these units",
+                      inner.message);
+}
+
+static plumb_status multiply_all(matmul_problem *problem, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    for (size_t i = 0; i < problem->count && status == PLUMB_OK; i++)
+        status = multiply(problem, &problem->results[i].how, &problem->results[i].c, why);
+    return status == PLUMB_UNSUPPORTED ? advise(problem, why) : status;
 }
 
 /* The reference is an accumulator, or else a file that holds a result. */
@@ -290,13 +318,13 @@ static plumb_status compute(const matmul_values *asked, const cli_line *line,
 
     if (status == PLUMB_OK)
         status = find_shape(problem, why);
-    for (size_t i = 0; i < problem->count && status == PLUMB_OK; i++)
-        status = multiply(problem, &problem->results[i].how, &problem->results[i].c, why);
+    if (status == PLUMB_OK)
+        status = multiply_all(problem, why);
     if (status == PLUMB_OK)
         status = find_reference(asked, problem, why);
     for (size_t i = 0;
          status == PLUMB_OK && problem->reference != NULL && i < problem->count; i++)
-        problem->results[i].difference = matmul_compare(
+        problem->results[i].difference = plumb_observe_difference(
             problem->results[i].c, problem->reference, problem->m, problem->n);
     return status;
 }

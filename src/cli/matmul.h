@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "plumb/matmul.h"
+#include "plumb/observe.h"
 
 typedef struct matmul_values {
     cli_words accumulators;
@@ -36,22 +37,11 @@ typedef struct matmul_side {
     plumb_spectrum spectrum;
 } matmul_side;
 
-/* How a result differs from the reference. */
-typedef struct matmul_difference {
-    double frobenius; /* norm of the difference over norm of the reference */
-    double bias;      /* sum of (c - r) sign(r) over sum of |r|: negative is too small */
-    size_t equal;     /* the same bits, or NaN in both */
-    size_t nonfinite, nonfinite_reference; /* elements; left out of all sums */
-    bool any;                              /* there is an element that differs */
-    size_t row, col;                       /* the worst */
-    float worst, worst_reference;
-} matmul_difference;
-
 typedef struct matmul_result {
     plumb_accumulator how;
     char text[PLUMB_ACCUMULATOR_TEXT];
     float *c;
-    matmul_difference difference;
+    plumb_difference difference;
 } matmul_result;
 
 enum { MATMUL_MOST = 16 };
@@ -65,9 +55,6 @@ typedef struct matmul_problem {
     const char *reference_name; /* an accumulator or a file; NULL: nothing is compared */
     float *reference;
 } matmul_problem;
-
-matmul_difference matmul_compare(const float *c, const float *reference, size_t m,
-                                 size_t n);
 
 /* One screen, or JSON.  An exit code. */
 int matmul_print(const matmul_problem *problem);

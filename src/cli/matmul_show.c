@@ -1,4 +1,4 @@
-/* The differences between two results, and how `plumb matmul` shows them. */
+/* How `plumb matmul` shows results and their differences. */
 #include "cli/matmul.h"
 
 #include <math.h>
@@ -6,56 +6,6 @@
 
 #include "file/text.h"
 #include "plumb/file.h"
-
-/* --- differences --------------------------------------------------------------------- */
-
-static bool same_bits(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
-}
-
-/* How bad a pair is: a lost infinity or NaN more than any distance. */
-static double badness(float c, float r)
-{
-    return isfinite(c) && isfinite(r) ? fabs((double)c - (double)r) : (double)INFINITY;
-}
-
-matmul_difference matmul_compare(const float *c, const float *reference, size_t m, size_t n)
-{
-    matmul_difference found = {0};
-    double error = 0, norm = 0, shift = 0, size = 0, worst = -1;
-    bool lost = false; /* a pair of which one is not finite */
-
-    for (size_t i = 0; i < m * n; i++) {
-        const float x = c[i], r = reference[i];
-        const bool finite = isfinite(x) && isfinite(r);
-        const double gap = finite ? (double)x - (double)r : 0;
-
-        found.nonfinite += isfinite(x) ? 0 : 1;
-        found.nonfinite_reference += isfinite(r) ? 0 : 1;
-        error += gap * gap;
-        norm += finite ? (double)r * (double)r : 0;
-        shift += r < 0 ? -gap : gap;
-        size += finite ? fabs((double)r) : 0;
-        if (same_bits(x, r)) {
-            found.equal++;
-        } else if (badness(x, r) > worst) {
-            worst = badness(x, r);
-            lost = lost || !finite;
-            found.any = true;
-            found.row = i / n;
-            found.col = i % n;
-            found.worst = x;
-            found.worst_reference = r;
-        }
-    }
-    if (lost || (norm == 0 && error > 0))
-        found.frobenius = (double)INFINITY;
-    else
-        found.frobenius = norm > 0 ? sqrt(error / norm) : 0;
-    found.bias = size > 0 ? shift / size : 0;
-    return found;
-}
 
 /* --- text ---------------------------------------------------------------------------- */
 
@@ -67,11 +17,16 @@ static void print_clean(const char *text)
 static void print_headline(const matmul_problem *problem)
 {
     const matmul_result *first = &problem->results[0];
-    const matmul_difference *found = &first->difference;
+    const plumb_difference *found = &first->difference;
 
     printf("%s", first->text);
     if (problem->reference == NULL) {
         printf(": a result of %zu x %zu\n\n", problem->m, problem->n);
+        return;
+    }
+    if (problem->k == 0 || problem->m * problem->n == 0) {
+        printf(": %s, so there is nothing to compare\n\n",
+               problem->k == 0 ? "no products to add (K = 0)" : "no results");
         return;
     }
     if (!found->any)
@@ -86,7 +41,9 @@ static void print_headline(const matmul_problem *problem)
         printf(": relative error %.2g %% with no shift to one side, against ",
                100 * found->frobenius);
     print_clean(problem->reference_name);
-    printf("\n\n");
+    printf("%s\n\n", found->nonfinite_reference == problem->m * problem->n
+                         ? ", none of which is finite"
+                         : "");
 }
 
 static double quantisation_error(const matmul_side *side)
@@ -120,7 +77,7 @@ static void print_side(const char *letter, const matmul_side *side)
 
 static void print_result(const matmul_problem *problem, const matmul_result *result)
 {
-    const matmul_difference *found = &result->difference;
+    const plumb_difference *found = &result->difference;
     const double count = (double)problem->m * (double)problem->n;
     char worst[PLUMB_REAL_TEXT], reference[PLUMB_REAL_TEXT];
 
@@ -138,7 +95,7 @@ static void print_result(const matmul_problem *problem, const matmul_result *res
 static void print_nonfinite(const matmul_problem *problem)
 {
     for (size_t i = 0; i < problem->count; i++) {
-        const matmul_difference *found = &problem->results[i].difference;
+        const plumb_difference *found = &problem->results[i].difference;
 
         if (found->nonfinite + found->nonfinite_reference > 0)
             printf("non-finite   %zu in %s, %zu in the reference; left out of errors\n",
@@ -251,7 +208,7 @@ static json_t *side_json(const matmul_side *side)
         (json_int_t)side->inexact);
 }
 
-static json_t *worst_json(const matmul_difference *found)
+static json_t *worst_json(const plumb_difference *found)
 {
     if (!found->any)
         return json_null();
@@ -262,7 +219,7 @@ static json_t *worst_json(const matmul_difference *found)
 
 static json_t *result_json(const matmul_problem *problem, const matmul_result *result)
 {
-    const matmul_difference *found = &result->difference;
+    const plumb_difference *found = &result->difference;
     json_t *json = json_pack("{s:s, s:s}", "accumulator", result->text, "evidence",
                              evidence_of(result->how.kind));
 

@@ -11,17 +11,21 @@
 
 static volatile sig_atomic_t interrupted;
 
+/* Whoever asks twice wants it to end now, and the trainer with it, however deaf that is. */
 static void note_interrupt(int signal_number)
 {
-    (void)signal_number;
+    if (interrupted) {
+        plumb_study_kill_running();
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    }
     interrupted = 1;
 }
 
 void cli_catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = note_interrupt};
+    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = SA_RESTART};
 
-    action.sa_flags = (int)(SA_RESTART | SA_RESETHAND);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);

@@ -8,12 +8,15 @@
 
 static plumb_status settle_start(plumb_experiment *x, const plumb_outcome *outcome)
 {
-    char message[400];
+    char message[470]; /* the headline has 512 */
 
     plumb_printable(outcome->message, message, sizeof message);
-    if (outcome->end == PLUMB_END_NO_START)
+    if (outcome->end == PLUMB_END_NO_START) {
+        free(x->next); /* the same command would end here again */
+        x->next = plumb_text("plumb help diagnose");
         return plumb_settle(x, "cannot tell", 3, "%s.",
                             message[0] != 0 ? message : "no reason was given");
+    }
     return plumb_settle(x, "cannot tell", 3, "The command cannot do as asked: %s.",
                         message[0] != 0 ? message : "no reason was given");
 }

@@ -14,6 +14,7 @@
 
 enum {
     GUTTER = 13,
+    REFUSAL_LINES = 12, /* what the trainer said is all that there is to show */
     RUN_ROWS = 14,
     GAPS = 4, /* places where a folded line may stand; more of them become one at the end */
     LIMITS = 3,
@@ -130,7 +131,7 @@ static void headline(page *p, const report_verdict *v)
     report_text words = {0};
 
     report_headline(&words, v);
-    wrap(p, style_of_exit(v), words.at, 0, 3);
+    wrap(p, style_of_exit(v), words.at, 0, v->exit == 3 ? REFUSAL_LINES : 3);
     p->text.failed |= words.failed;
     report_text_free(&words);
     newline(p);

@@ -190,6 +190,21 @@ static plumb_status write_pid(const char *folder, pid_t pid, plumb_error *why)
     return status;
 }
 
+/* The group of the trainer that is running, for a signal handler; 0: none.  It is set before the
+ * trainer executes and cleared before its leader is reaped, so the number is never another's.
+ */
+static volatile sig_atomic_t running_group;
+
+void plumb_study_kill_running(void)
+{
+    const pid_t group = (pid_t)running_group;
+
+    if (group > 0) {
+        kill(-group, SIGKILL);
+        kill(group, SIGKILL); /* before it has a group of its own */
+    }
+}
+
 /* Opens the gate and waits for exec; errno of a failed one, else 0. */
 static int let_go(int *fd)
 {
@@ -210,6 +225,7 @@ static void reap(study_child *child)
 {
     pid_t got;
 
+    running_group = 0;
     do
         got = waitpid(child->pid, &child->status, 0);
     while (got < 0 && errno == EINTR);
@@ -236,6 +252,7 @@ static plumb_status start(char **arguments, char **environment, const char *fold
     }
     if (child->pid == 0)
         become(arguments, environment, fd, parent);
+    running_group = child->pid;
     setpgid(child->pid, child->pid); /* whoever is first */
     if (with_pid)
         status = write_pid(folder, child->pid, why);
@@ -279,8 +296,10 @@ bool study_child_ended(study_child *child)
         return true;
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0)
         return info.si_pid == child->pid;
-    if (errno == ECHILD) /* SIGCHLD is ignored in this process: the status is lost */
+    if (errno == ECHILD) { /* SIGCHLD is ignored in this process: the status is lost */
         child->reaped = true;
+        running_group = 0;
+    }
     return child->reaped;
 }
 

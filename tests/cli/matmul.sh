@@ -213,6 +213,21 @@ wrong "three files" "one argument too many" "$PLUMB" matmul a.npy b.npy c.npy
 wrong "K differs" "K would be 3 and 2" "$PLUMB" matmul a.npy bt.npy --out c.npy
 wrong "layout" "--layout is 'nnn'; allowed: nt, nn, tn" "$PLUMB" matmul a.npy b.npy --layout nnn
 wrong "accumulator" "hopper-wgmm" "$PLUMB" matmul a.npy b.npy -a hopper-wgmm
+try "nothing to add" 0 "$PLUMB" matmul --example signed --k 0
+shows "nothing to add" "fp32: no products to add (K = 0), so there is nothing to compare"
+wrong "a unit for other operands" "volta-16 does not multiply e4m3 by e4m3" \
+    "$PLUMB" matmul --example signed --spec e4m3 -a volta-16
+says "a unit for other operands" "; try --spec fp16"
+wrong "units without a format in common" "; no format goes with all of these units" \
+    "$PLUMB" matmul --example signed -a volta-16 -a hopper-wgmma
+# An npy file of 2^32 rows of nothing is 128 bytes long.
+empty() { # FILE SHAPE
+    printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': $2, }" >"$1"
+}
+empty tall.npy "(4294967296, 0)"
+empty flat.npy "(1, 0)"
+wrong "a result without end" "a result of 4294967296 x 1 is too large; allowed: 268435456 elements" \
+    "$PLUMB" matmul tall.npy flat.npy
 wrong "reference" "\"hopper\" is no accumulator; did you mean 'hopper-wgmma'?" "$PLUMB" matmul a.npy b.npy --compare hopper
 wrong "reference of another shape" "a.npy is 2 x 3, the result 2 x 2" \
     "$PLUMB" matmul a.npy b.npy --compare a.npy

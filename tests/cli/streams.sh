@@ -92,6 +92,10 @@ done
 sed 's/"exit": 0/"exit": 7/' study/verdict.json >coded/verdict.json
 try "an exit status that is none" 3 "$PLUMB" report coded
 says "an exit status that is none" "'exit' must be 0, 1, 2 or 3"
+words=$(printf 'word %.0s' $(seq 90))
+sed "s/\"exit\": 0/\"exit\": 3/; s/Nothing is wrong/$words the end/" study/verdict.json >coded/verdict.json
+try "a long refusal" 3 "$PLUMB" report coded
+shows "a long refusal" "the end."
 echo '[1]' >coded/verdict.json
 try "not an object" 3 "$PLUMB" report coded
 echo '{"verdict": ' >coded/verdict.json

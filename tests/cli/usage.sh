@@ -67,6 +67,9 @@ if grep -q "$(printf '\033')" "$place/err"; then
 else
     result 0 "no escape character is printed"
 fi
+try "a command that does not exist" 3 "$PLUMB" diagnose --no-html -- nonexistent
+shows "a command that does not exist" "next: plumb help diagnose"
+rm -rf plumb-out
 rm -f "$place/out" "$place/err"
 [ -z "$(ls -A "$place")" ]
 result $? "nothing is left behind"

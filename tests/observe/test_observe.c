@@ -288,6 +288,33 @@ static void deviations(void)
     check_done("deviations");
 }
 
+static void differences(void)
+{
+    const float c[6] = {1, -2, 3, 4, NAN, 0}, r[6] = {1, -4, 3, 5, NAN, 0};
+    const float zeros[2] = {0, 0}, ones[2] = {1, 1}, holes[2] = {1, INFINITY};
+    plumb_difference d = plumb_observe_difference(c, r, 2, 3);
+
+    /* Errors 2 and -1 of a norm sqrt(1 + 16 + 9 + 25); shifts -2 and -1 of a size 13. */
+    CHECK(fabs(d.frobenius - sqrt(5.0 / 51)) < 1e-15 && fabs(d.bias + 3.0 / 13) < 1e-15,
+          "%g %g", d.frobenius, d.bias);
+    CHECK(d.equal == 4 && d.nonfinite == 1 && d.nonfinite_reference == 1, "%zu %zu %zu",
+          d.equal, d.nonfinite, d.nonfinite_reference);
+    CHECK(d.any && d.row == 0 && d.col == 1 && d.worst == -2 && d.worst_reference == -4,
+          "the worst is %zu,%zu", d.row, d.col);
+    d = plumb_observe_difference(holes, ones, 1, 2);
+    CHECK(isinf(d.frobenius) && d.any && d.col == 1 && d.nonfinite == 1, "a lost infinity");
+    d = plumb_observe_difference(ones, zeros, 2, 1);
+    CHECK(isinf(d.frobenius) && d.bias == 0 && d.row == 0 && d.equal == 0,
+          "nothing to hold");
+    d = plumb_observe_difference(ones, ones, 2, 1);
+    CHECK(d.frobenius == 0 && d.bias == 0 && !d.any && d.equal == 2, "equal");
+    d = plumb_observe_difference(ones, ones, 0, 7);
+    CHECK(d.frobenius == 0 && !d.any && d.equal == 0, "nothing at all");
+    d = plumb_observe_difference((const float[1]){-0.0f}, zeros, 1, 1);
+    CHECK(d.any && d.equal == 0 && d.frobenius == 0, "the sign of zero");
+    check_done("differences of products");
+}
+
 int main(void)
 {
     headroom();
@@ -297,5 +324,6 @@ int main(void)
     any_blocks();
     joining();
     deviations();
+    differences();
     return check_exit();
 }
