@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 #include "plumb/train.h"
+#include "quant/spec.h"
 
 #include <string.h>
 
@@ -93,6 +94,18 @@ static void offer_setting(const place *p)
     }
 }
 
+/* "e4" or, behind a colon, "e4m3:cur". */
+static void offer_spec(const place *p)
+{
+    const char *part = p->typed + p->lead, *colon = strrchr(part, ':'), *word;
+    const place attribute = {p->typed, colon != NULL ? (int)(colon + 1 - p->typed) : 0};
+
+    if (colon == NULL)
+        offer_vocabulary(p, cli_vocabulary_find("FORMAT", 6), "");
+    for (size_t i = 0; colon != NULL && (word = plumb_spec_word(i)) != NULL; i++)
+        offer(&attribute, word, "", NULL);
+}
+
 /* One alternative of an argument; see cli_option. */
 static void offer_alternative(const place *p, const char *name, size_t length)
 {
@@ -104,6 +117,8 @@ static void offer_alternative(const place *p, const char *name, size_t length)
         offer_vocabulary(p, vocabulary, "");
     else if (strcmp(word, "KEY=VALUE") == 0)
         offer_setting(p);
+    else if (strcmp(word, "SPEC") == 0)
+        offer_spec(p);
     else if (strcmp(word, "DIR") == 0 || strcmp(word, "STUDY") == 0)
         puts(":dir");
     else if (strcmp(word, "FILE") == 0 || strchr(word, '.') != NULL)

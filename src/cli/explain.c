@@ -183,7 +183,9 @@ static const char *nth_mechanism(size_t i)
 
 static const char *nth_predicate(size_t i)
 {
-    return i < PLUMB_FAILS_GAP ? plumb_predicate_name((plumb_predicate)(i + 1)) : NULL;
+    const char *name = plumb_predicate_name((plumb_predicate)(i + 1));
+
+    return strcmp(name, "unknown") != 0 ? name : NULL;
 }
 
 static const char *nth_recipe(size_t i)

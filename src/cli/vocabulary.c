@@ -48,7 +48,6 @@ static const char *nth_setting(size_t i, const char **about)
 
 static const cli_vocabulary vocabularies[] = {
     {"FORMAT", "format", "plumb format", nth_format},
-    {"SPEC", "format", "plumb format", nth_format},
     {"UNIT", "accumulator", "plumb matmul --list", nth_unit},
     {"RECIPE", "recipe", "plumb explain", nth_recipe},
     {"COMMAND", "command", "plumb help", nth_verb},

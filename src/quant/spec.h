@@ -11,6 +11,9 @@ bool plumb_spec_is_scaled(const plumb_spec *spec);
 /* Scales with a rule of their own, MX32 and NVFP4: no margin, power of two, divide or floor. */
 bool plumb_grain_has_own_rule(plumb_grain grain);
 
+/* The i-th word that may follow a format and a colon ("current", "history="); NULL past the last. */
+const char *plumb_spec_word(size_t i);
+
 /* "e4m3" with nothing else said. */
 plumb_spec plumb_spec_default(plumb_format format);
 

@@ -64,6 +64,11 @@ static const word words[] = {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
+const char *plumb_spec_word(size_t i)
+{
+    return i < WORDS ? words[i].text : NULL;
+}
+
 /* All of them, for messages: "tensor row ... static=S ...". */
 static void list_words(char *text, size_t size)
 {

@@ -32,6 +32,8 @@ answers "the value of a letter" ":file" matmul -o ""
 answers "the value behind =" "--layout=nt --layout=nn" matmul --layout=n
 answers "one of two kinds of value" "hopper-wgmma hopper-mma hopper-16 :file" matmul --compare hopper
 answers "a format" "e4m3 e4m3fnuz" format e4m3
+answers "a spec" "e5m2 e5m2fnuz" matmul --spec e5
+answers "an attribute of a spec" "--spec=e5m2:margin=1:current" matmul --spec=e5m2:margin=1:cur
 answers "no second format" "" format e4m3 e4
 answers "a verb of help" "matmul man" help ma
 answers "the second argument of two" ":file" matmul a.npy ""
@@ -72,6 +74,7 @@ in_bash() {
 in_bash "demo diagnose" plumb d
 in_bash "e4m3 e4m3fnuz" plumb format e4m3
 in_bash "nt nn" plumb matmul --layout = n
+in_bash "mx32 mx-floor mx-ceil mx-even mx-rceil" plumb matmul --spec e4m3 : mx
 in_bash "te-delayed te-current" plumb train --set recipe = te
 in_bash "model.width=" plumb train --set model.wi
 in_bash "run.yaml" plumb train ru
