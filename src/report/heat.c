@@ -52,6 +52,7 @@ static void size_of(report_heat *heat, size_t rows, size_t steps, size_t shown,
     const size_t columns = fit < MOST_COLUMNS ? fit : MOST_COLUMNS;
 
     heat->columns = steps < columns ? steps : columns;
+    heat->single = steps <= columns;
 }
 
 static plumb_status make_cells(report_heat *heat, report_statistic statistic,
@@ -257,7 +258,8 @@ plumb_status report_heat_grid(const plumb_samples *samples, size_t rows, size_t 
     const size_t steps = count_steps(samples);
 
     *heat = (report_heat){.rows = samples->site_count < rows ? samples->site_count : rows,
-                          .columns = steps < columns ? steps : columns};
+                          .columns = steps < columns ? steps : columns,
+                          .single = steps <= columns};
     heat->left_out = samples->site_count - heat->rows;
     return heat->rows > 0 && heat->columns > 0 ? make_sites(samples, steps, heat, why)
                                                : PLUMB_OK;

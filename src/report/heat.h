@@ -30,6 +30,7 @@ typedef struct report_heat {
     char **names;    /* of the rows; foreign */
     uint64_t *steps; /* first step of each column; one more: the last step of all */
     size_t rows, columns;
+    bool single;                    /* each column is one step, not a stretch of them */
     size_t left_out;                /* rows that there was no room for */
     float *cell[REPORT_STATISTICS]; /* rows * columns; NULL: nothing is known of it */
 } report_heat;

@@ -170,11 +170,11 @@ var statistics = {
         about: 'values that were zero before'
     },
     'amax-error': {
-        harm: logHarm(1e-4, 10), say: percent, ends: ['none', '1000 %'],
+        harm: logHarm(1e-3, 3), say: percent, ends: ['none', '300 %'],
         about: 'largest decoded value against the largest there was'
     },
     'deviation': {
-        harm: logHarm(1e-4, 10), say: percent, ends: ['none', '1000 %'],
+        harm: logHarm(1e-3, 3), say: percent, ends: ['none', '300 %'],
         about: 'from the same weights and batch in bf16'
     }
 };
@@ -209,7 +209,8 @@ function press(box, word) {
 function heatMap(figure) {
     var maps = all('ol', figure).map(function (list) {
         return {
-            run: list.dataset.run, statistics: list.dataset.statistics.split(' '),
+            run: list.dataset.run, single: 'single' in list.dataset,
+            statistics: list.dataset.statistics.split(' '),
             steps: list.dataset.steps.split(' ').map(Number), rows: all('li', list)
         };
     });
@@ -407,7 +408,7 @@ function heatMap(figure) {
         var first = map.steps[at.column];
         tip.textContent = '';
         tipRow(map.rows[row].textContent);
-        tipRow('step ' + first + (next > first ? ' to ' + next : ''));
+        tipRow('step ' + first + (next > first && !map.single ? ' to ' + next : ''));
         tipRow(statistic.replace('-', ' ') + ' ' + (isNaN(value) ? 'not sampled'
             : value < 0 ? 'not finite' : statistics[statistic].say(value)));
         placeTip(event);

@@ -54,7 +54,7 @@ static void add_map(report_text *html, const report_charts *c, const report_heat
         attribute_name(html, (report_statistic)s);
         first = false;
     }
-    report_add(html, "\" data-steps=\"");
+    report_add(html, heat->single ? "\" data-single data-steps=\"" : "\" data-steps=\"");
     for (size_t i = 0; i <= heat->columns; i++)
         report_print(html, "%s%" PRIu64, i > 0 ? " " : "", heat->steps[i]);
     report_add(html, "\">\n");
