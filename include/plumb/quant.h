@@ -75,9 +75,9 @@ typedef enum plumb_scale_rule {
 
 enum { PLUMB_MAX_HISTORY = 1024, PLUMB_BLOCK = 128, PLUMB_SPEC_TEXT = 128 };
 
-/* How one operand is quantised.  fp32, tf32, bf16 and fp16 have neither grain nor scale rule,
- * they round to nearest, and what is past their largest finite value becomes infinity; all
- * other fields are then ignored.  e8m0 and ue4m3 are formats of scales and refused.
+/* How one operand is quantised.  fp32, tf32, bf16 and fp16 have neither grain nor scale rule, and
+ * what is past their largest finite value becomes infinity; all fields but `rounding` and `dither`
+ * are then ignored, and of fp32 these two.  e8m0 and ue4m3 are formats of scales and refused.
  *
  * divide: d = max(amax, amax_floor) / largest * 2^margin and codes of x / d.  amax 0 without a
  * floor gives d = 1, an infinite amax d = infinity, so that all of the block decodes to NaN
@@ -123,7 +123,8 @@ typedef struct plumb_spec {
  *
  * Attributes not given are taken from *base when base is not NULL and its format is one that
  * takes attributes (so "e5m2" keeps the site's own scale rule, and "e4m3:current" changes
- * only the rule), else from the defaults.  fp32, tf32, bf16 and fp16 take no attributes.
+ * only the rule), else from the defaults.  fp32 takes no
+ * attributes; tf32, bf16 and fp16 take a rounding and nothing else, and inherit none.
  *
  * Numbers are decimal ("0.5", "1e-4"), whatever the locale.  What goes by itself with one
  * rule, grain or format only (history with delayed, mx-floor with mx32, nvfp4 with e2m1, ...)

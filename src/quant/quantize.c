@@ -100,12 +100,13 @@ static plumb_status check(const plumb_spec *spec, const plumb_source *source,
         status = check_copy(spec, source, copies->along_columns, false, why);
     if (status == PLUMB_OK)
         status = check_copy(spec, source, copies->along_rows, true, why);
-    if (status != PLUMB_OK || !plumb_spec_is_scaled(spec))
+    if (status != PLUMB_OK)
         return status;
-    if (spec->rule == PLUMB_SCALE_DELAYED && state == NULL && update)
+    if (plumb_spec_is_scaled(spec) && spec->rule == PLUMB_SCALE_DELAYED && state == NULL &&
+        update)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "delayed scaling needs a state to update");
-    if (spec->rounding == PLUMB_ROUND_STOCHASTIC && draw == NULL)
+    if (plumb_spec_normal(spec).rounding == PLUMB_ROUND_STOCHASTIC && draw == NULL)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "stochastic rounding needs a seed and a stream, none was given");
     return PLUMB_OK;

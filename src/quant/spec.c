@@ -43,13 +43,24 @@ static void forget_scale(plumb_spec *normal, const plumb_spec *usual)
     normal->amax_floor = usual->amax_floor;
 }
 
+/* Of formats without scales only a rounding is kept, and none of fp32, which rounds nothing. */
+static plumb_spec plain_normal(const plumb_spec *spec, plumb_spec usual)
+{
+    if (spec->format == PLUMB_FP32)
+        return usual;
+    usual.rounding = spec->rounding;
+    if (spec->rounding == PLUMB_ROUND_STOCHASTIC)
+        usual.dither = spec->dither;
+    return usual;
+}
+
 plumb_spec plumb_spec_normal(const plumb_spec *spec)
 {
     const plumb_spec usual = plumb_spec_default(spec->format);
     plumb_spec normal = *spec;
 
     if (!plumb_spec_is_scaled(spec))
-        return usual;
+        return plain_normal(spec, usual);
     if (spec->grain == PLUMB_GRAIN_NVFP4 && spec->format != PLUMB_E2M1)
         normal.grain = usual.grain;
     const bool own_rule = plumb_grain_has_own_rule(normal.grain);
@@ -114,18 +125,25 @@ static plumb_status check_rule(const plumb_spec *spec, plumb_error *why)
     return PLUMB_OK;
 }
 
+static plumb_status check_rounding(const plumb_spec *spec, plumb_error *why)
+{
+    if ((unsigned)spec->rounding > PLUMB_ROUND_STOCHASTIC ||
+        (unsigned)spec->dither > PLUMB_DITHER_8_CENTRED)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
+                          "rounding %d or dither %d does not exist", (int)spec->rounding,
+                          (int)spec->dither);
+    return PLUMB_OK;
+}
+
 static plumb_status check_values(const plumb_spec *spec, plumb_error *why)
 {
     if (!plumb_grain_exists(spec->grain) || (unsigned)spec->rule > PLUMB_SCALE_DELAYED)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT,
                           "grain %d or scale rule %d does not exist", (int)spec->grain,
                           (int)spec->rule);
-    if ((unsigned)spec->mx > PLUMB_MX_RCEIL ||
-        (unsigned)spec->rounding > PLUMB_ROUND_STOCHASTIC ||
-        (unsigned)spec->dither > PLUMB_DITHER_8_CENTRED)
-        return plumb_fail(why, PLUMB_BAD_ARGUMENT,
-                          "scale rounding %d, rounding %d or dither %d does not exist",
-                          (int)spec->mx, (int)spec->rounding, (int)spec->dither);
+    if ((unsigned)spec->mx > PLUMB_MX_RCEIL)
+        return plumb_fail(why, PLUMB_BAD_ARGUMENT, "scale rounding %d does not exist",
+                          (int)spec->mx);
     if (spec->margin < 0 || spec->margin > 32)
         return plumb_fail(why, PLUMB_BAD_ARGUMENT, "margin=%d: allowed are 0 to 32",
                           spec->margin);
@@ -147,8 +165,11 @@ plumb_status plumb_spec_check(const plumb_spec *spec, plumb_error *why)
         return plumb_fail(why, PLUMB_BAD_FORMAT,
                           "%s is a format of scales: a value in it would lose its sign",
                           info->name);
-    if (!plumb_spec_is_scaled(spec))
+    if (spec->format == PLUMB_FP32)
         return PLUMB_OK;
+    status = check_rounding(spec, why);
+    if (status != PLUMB_OK || !plumb_spec_is_scaled(spec))
+        return status;
     status = check_values(spec, why);
     if (status == PLUMB_OK)
         status = check_grain(spec, why);

@@ -281,10 +281,9 @@ static plumb_status parse_attributes(const char *text, plumb_spec *spec, plumb_e
     plumb_status status = PLUMB_OK;
     unsigned given = 0;
 
-    if (*text != 0 && !plumb_spec_is_scaled(spec))
+    if (*text != 0 && spec->format == PLUMB_FP32)
         return plumb_fail(why, PLUMB_BAD_INPUT,
-                          "%s takes no attributes, but \"%s\" was given",
-                          plumb_format_get(spec->format)->name, text + 1);
+                          "fp32 takes no attributes, but \"%s\" was given", text + 1);
     while (status == PLUMB_OK && *text == ':') {
         const size_t n = strcspn(text + 1, ":");
 
@@ -293,6 +292,10 @@ static plumb_status parse_attributes(const char *text, plumb_spec *spec, plumb_e
     }
     if (status != PLUMB_OK)
         return status;
+    if (!plumb_spec_is_scaled(spec) && (given & ~(1u << ROUNDING)) != 0)
+        return plumb_fail(why, PLUMB_BAD_INPUT,
+                          "%s takes a rounding and no other attribute",
+                          plumb_format_get(spec->format)->name);
     const plumb_spec normal = plumb_spec_normal(spec);
     status = check_applies(spec, &normal, given, why);
     *spec = normal;
@@ -357,6 +360,8 @@ void plumb_spec_print(const plumb_spec *spec, char text[PLUMB_SPEC_TEXT])
     char number[PLUMB_DECIMAL_TEXT] = "";
 
     plumb_print(text, PLUMB_SPEC_TEXT, "%s", format != NULL ? format->name : "?");
+    if (normal.rounding != usual.rounding && !plumb_spec_is_scaled(spec))
+        append(text, ROUNDING, (int)normal.rounding + 16 * (int)normal.dither, "");
     if (!plumb_spec_is_scaled(spec))
         return;
     if (normal.rule == PLUMB_SCALE_STATIC)

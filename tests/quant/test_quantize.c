@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plumb/random.h"
+
 /* Value of an 8-bit magnitude; the first code past the largest has the value it would have. */
 static double line(plumb_format format, unsigned code)
 {
@@ -339,6 +341,46 @@ static void wide_formats(void)
     check_done("bf16 and fp32");
 }
 
+/* 1 + 2^-9 lies a quarter of a step above 1: up where the element's word is below 2^30, whatever the
+ * axis, and never without a draw.
+ */
+static void wide_stochastic(void)
+{
+    enum { ROWS = 37, COLS = 55, N = ROWS * COLS };
+    const plumb_draw draw = {9, 12};
+    float x[N], back[N];
+    uint16_t codes[N];
+    plumb_spec spec;
+    plumb_error why = {0};
+
+    CHECK_OK(plumb_spec_parse("bf16:stochastic", NULL, &spec, &why), why);
+    for (size_t i = 0; i < N; i++)
+        x[i] = 0x1.008p0f;
+    for (int along_rows = 0; along_rows < 2; along_rows++) {
+        const plumb_source source = {PLUMB_FP32, x, ROWS, COLS, COLS};
+        plumb_quantized q = {.codes = codes};
+        const plumb_copies copies = {.along_columns = along_rows ? NULL : &q,
+                                     .along_rows = along_rows ? &q : NULL};
+
+        CHECK_OK(plumb_quantize_copies(&spec, &source, &draw, NULL, true, &copies, &why),
+                 why);
+        CHECK_OK(plumb_dequantize(&q, back, &why), why);
+        for (size_t i = 0; i < N; i++) {
+            uint32_t words[4];
+
+            plumb_random_bits(9, 12, i / 4, words);
+            const float want = words[i % 4] < 1u << 30 ? 0x1.02p0f : 1;
+
+            CHECK(back[i] == want, "element %zu is %a, want %a", i, (double)back[i],
+                  (double)want);
+        }
+        CHECK(plumb_quantize_copies(&spec, &source, NULL, NULL, true, &copies, &why) ==
+                  PLUMB_BAD_ARGUMENT,
+              "stochastic without a draw");
+    }
+    check_done("bf16 with stochastic rounding");
+}
+
 static void delayed_state(void)
 {
     plumb_spec spec;
@@ -405,6 +447,7 @@ int main(void)
 {
     matrices();
     wide_formats();
+    wide_stochastic();
     delayed_state();
     ranges_and_refusals();
     return check_exit();

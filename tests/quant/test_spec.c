@@ -182,7 +182,7 @@ static void meaning_of_micro_scales(void)
                            .history = 16,
                            .saturate = true,
                            .mx = PLUMB_MX_FLOOR};
-    plumb_spec nv = mx, want = mx, own;
+    plumb_spec nv = mx, want = mx, own, plain = {.format = PLUMB_BF16, .static_scale = 1};
 
     expect("e2m3:mx32:mx-floor", NULL, mx);
     nv.format = PLUMB_E2M1;
@@ -191,6 +191,15 @@ static void meaning_of_micro_scales(void)
     nv.rounding = PLUMB_ROUND_STOCHASTIC;
     nv.dither = PLUMB_DITHER_8;
     expect("e2m1:nvfp4:stochastic8", NULL, nv);
+    /* Formats without scales have a rounding of their own, and inherit none. */
+    plain.rounding = PLUMB_ROUND_STOCHASTIC;
+    expect("bf16:stochastic", NULL, plain);
+    plain.dither = PLUMB_DITHER_8;
+    expect("bf16:stochastic8", &nv, plain);
+    expect("bf16", &plain, (plumb_spec){.format = PLUMB_BF16, .static_scale = 1});
+    plain.dither = PLUMB_DITHER_32;
+    plain.rounding = PLUMB_ROUND_TOWARD_ZERO;
+    expect("bf16:toward-zero", &plain, plain);
     /* What is inherited and means nothing is forgotten. */
     want.format = PLUMB_E4M3;
     expect("e4m3", &mx, want);
@@ -336,6 +345,9 @@ static const char *const bad[] = {
     "e4m4",
     "fp8",
     "bf16:tensor",
+    "bf16:saturate",
+    "bf16:stochastic:tensor",
+    "fp32:stochastic",
     "fp32:",
     "e4m3:tensors",
     "e4m3:Tensor",
