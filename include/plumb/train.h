@@ -15,7 +15,7 @@
  *   layer.N/attn/softmax/numerator  softmax/sum                                softmax
  *   layer.N/attn.norm/norm/squares  layer.N/mlp.norm/...  final.norm/...       norm
  *   head/loss/sum                                                              loss
- *   layer.N/MODULE/optimizer/m  optimizer/v   (and embedding, head, *.norm)    optimizer
+ *   layer.N/MODULE/optimizer/m  v  master     (and embedding, head, *.norm)    optimizer
  *   layer.N/MODULE/collective/grad            (and embedding, head, *.norm)    collective
  * Everything else is fp32: embedding, rotary embedding, residuals, gradients.  docs/run-files.md
  * says what each site rounds.

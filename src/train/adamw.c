@@ -4,7 +4,9 @@
  *   m = b1 m + (1 - b1) g      v = b2 v + (1 - b2) g^2      both stored in their site's spec
  *   w = w - lr (m^ / (sqrt(v^) + eps) + decay w)            decay on matrices only
  *
- * Master weights are fp32.  Every element is on its own, so threads do not matter.
+ * w is stored in its site's spec as well.  MS-AMP and COAT move the weights by the moments as they were
+ * before they are rounded; here that is a setting (optimizer.update_from).  Every element is on its own,
+ * so threads do not matter.
  */
 #include "train/sensors.h"
 #include "train/train.h"
@@ -86,19 +88,24 @@ void adamw_shape(const plumb_spec *spec, const plumb_parameter *p, size_t *rows,
     *cols = flat ? p->rows * p->cols : p->cols;
 }
 
-plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
+static float *state_of(const trainer *t, size_t which)
+{
+    return which == STATE_M ? t->m : which == STATE_V ? t->v : t->weights;
+}
+
+plumb_status adamw_store(trainer *t, size_t parameter, size_t which, int64_t step,
                          plumb_counts *counts, plumb_quantized *q, plumb_error *why)
 {
     const plumb_parameter *p = &t->parameters[parameter];
-    float *x = (which == STATE_M ? t->m : t->v) + p->offset;
-
+    const size_t index = parameter_site(&t->sites, parameter, which);
+    const plumb_spec *spec = &t->sites.at[index].effective;
+    float *x = state_of(t, which) + p->offset;
     size_t rows, cols;
 
     adamw_shape(spec, p, &rows, &cols);
     const plumb_source source = {
         .format = PLUMB_FP32, .x = x, .rows = rows, .cols = cols, .ld = cols};
-    const plumb_draw draw =
-        site_draw(t, parameter_site(&t->sites, parameter, which), t->step + 1);
+    const plumb_draw draw = site_draw(t, index, step);
 
     *q = (plumb_quantized){.codes = t->codes, .d = t->scales};
     const plumb_copies copies = {.along_columns = q, .column_counts = counts};
@@ -111,22 +118,44 @@ plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb
 static plumb_status store(trainer *t, size_t parameter, size_t which, plumb_error *why)
 {
     const size_t index = parameter_site(&t->sites, parameter, which);
-    const plumb_spec *spec = &t->sites.at[index].effective;
     plumb_counts counts = {0};
     plumb_quantized q;
 
-    if (spec->format == PLUMB_FP32) {
+    if (t->sites.at[index].effective.format == PLUMB_FP32) {
         const plumb_parameter *p = &t->parameters[parameter];
 
-        sensors_tensor(t, index, (which == STATE_M ? t->m : t->v) + p->offset,
-                       p->rows * p->cols);
+        if (which == STATE_MASTER) /* what products read of them is counted there */
+            return PLUMB_OK;
+        sensors_tensor(t, index, state_of(t, which) + p->offset, p->rows * p->cols);
         return PLUMB_OK;
     }
-    const plumb_status status = adamw_store(t, parameter, which, spec, &counts, &q, why);
+    const plumb_status status =
+        adamw_store(t, parameter, which, t->step + 1, &counts, &q, why);
 
     if (status == PLUMB_OK)
         sensors_quantized(t, index, &counts, &q);
     return status;
+}
+
+plumb_status adamw_begin(trainer *t, plumb_error *why)
+{
+    plumb_status status = PLUMB_OK;
+
+    for (size_t i = 0; i < t->parameter_count && status == PLUMB_OK; i++) {
+        const size_t index = parameter_site(&t->sites, i, STATE_MASTER);
+        plumb_quantized q;
+
+        if (t->sites.at[index].effective.format != PLUMB_FP32)
+            status = adamw_store(t, i, STATE_MASTER, t->step, NULL, &q, why);
+    }
+    return status;
+}
+
+static plumb_status store_moments(trainer *t, size_t parameter, plumb_error *why)
+{
+    const plumb_status status = store(t, parameter, STATE_M, why);
+
+    return status == PLUMB_OK ? store(t, parameter, STATE_V, why) : status;
 }
 
 /* A norm that is not finite clips nothing: what is in the gradient is in the update. */
@@ -140,6 +169,7 @@ static float clip_factor(const trainer *t, double norm)
 plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *why)
 {
     const settings *s = &t->settings;
+    const bool stored = settings_choice(s->update_from, UPDATE_FROM) == 0;
     uint32_t most = 0;
 
     t->beta1_power *= s->beta1;
@@ -155,16 +185,22 @@ plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *w
                     .unbias2 = (float)(1 / (1 - t->beta2_power))};
 
     for (size_t i = 0; i < t->parameter_count; i++) {
-        moments(t, &t->parameters[i], &a);
-        plumb_status status = store(t, i, STATE_M, why);
+        plumb_status status = PLUMB_OK;
 
-        if (status == PLUMB_OK)
-            status = store(t, i, STATE_V, why);
+        moments(t, &t->parameters[i], &a);
+        if (stored)
+            status = store_moments(t, i, why);
         if (status != PLUMB_OK)
             return status;
         const uint32_t bits = apply(t, &t->parameters[i], &a);
 
         most = bits > most ? bits : most;
+        if (!stored)
+            status = store_moments(t, i, why);
+        if (status == PLUMB_OK)
+            status = store(t, i, STATE_MASTER, why);
+        if (status != PLUMB_OK)
+            return status;
     }
     memcpy(&r->update_max, &most, sizeof most);
     return PLUMB_OK;

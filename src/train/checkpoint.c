@@ -119,13 +119,17 @@ static void hash_text(const char *data, size_t size, char hash[17])
     plumb_print(hash, 17, "%016llx", (unsigned long long)XXH3_64bits(data, size));
 }
 
+/* What a run carries over in a format of its own. */
+enum { STORED = 3 };
+static const size_t stored[STORED] = {STATE_M, STATE_V, STATE_MASTER};
+
 static json_t *moment_specs(const trainer *t)
 {
     json_t *specs = json_object();
 
     for (size_t i = 0; i < t->parameter_count; i++) {
-        for (size_t which = STATE_M; which <= STATE_V; which++) {
-            const site *s = &t->sites.at[parameter_site(&t->sites, i, which)];
+        for (size_t j = 0; j < STORED; j++) {
+            const site *s = &t->sites.at[parameter_site(&t->sites, i, stored[j])];
             char text[PLUMB_SPEC_TEXT];
 
             plumb_spec_print(&s->effective, text);
@@ -386,13 +390,13 @@ static plumb_status read_scales(trainer *t, const plumb_safetensors *file, const
     return PLUMB_OK;
 }
 
-/* Moments that were stored in another format are stored anew; returns their sites. */
+/* Moments and weights that were stored in another format are stored anew; returns their sites. */
 static plumb_status convert(trainer *t, const json_t *moments, json_t *converted,
                             plumb_error *why)
 {
     for (size_t i = 0; i < t->parameter_count; i++) {
-        for (size_t which = STATE_M; which <= STATE_V; which++) {
-            const site *s = &t->sites.at[parameter_site(&t->sites, i, which)];
+        for (size_t j = 0; j < STORED; j++) {
+            const site *s = &t->sites.at[parameter_site(&t->sites, i, stored[j])];
             const char *from = json_string_value(json_object_get(moments, s->name));
             char to[PLUMB_SPEC_TEXT];
             plumb_quantized q;
@@ -402,7 +406,7 @@ static plumb_status convert(trainer *t, const json_t *moments, json_t *converted
             if (from != NULL && strcmp(from, to) == 0)
                 continue;
             if (s->effective.format != PLUMB_FP32)
-                status = adamw_store(t, i, which, &s->effective, NULL, &q, why);
+                status = adamw_store(t, i, stored[j], t->step, NULL, &q, why);
             if (status != PLUMB_OK)
                 return status;
             json_array_append_new(converted, json_pack("{s:s, s:s?, s:s}", "site", s->name,

@@ -2,7 +2,7 @@
  *
  *   micro-batch  gradient of its mean loss
  *   rank         sum over its micro-batches in fp32, divided by their number
- *   all ranks    plumb_allreduce of each tensor in its site's spec, divided by their number
+ *   all ranks    the all-reduce of each tensor (wire.c), divided by their number
  *
  * grad_norm is the 2-norm of the result; grad_norm_max the largest 2-norm of one tensor in one
  * micro-batch.
@@ -90,39 +90,6 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
     return PLUMB_OK;
 }
 
-static plumb_status all_reduce(trainer *t, int64_t step, size_t parameter, plumb_error *why)
-{
-    const plumb_parameter *p = &t->parameters[parameter];
-    const size_t n = p->rows * p->cols;
-    const size_t index = parameter_site(&t->sites, parameter, STATE_GRAD);
-    const plumb_spec *wire = &t->sites.at[index].effective;
-    const plumb_draw draw = site_draw(t, index, step);
-    const plumb_reduction how = {.order = PLUMB_ORDER_SEQUENTIAL,
-                                 .wire = *wire,
-                                 .seed = draw.seed,
-                                 .stream = draw.stream};
-    const float *shares[MAX_RANKS];
-    plumb_counts counts = {0};
-    float scale = 1;
-    plumb_status status;
-
-    if (wire->format == PLUMB_FP32 && t->ranks == 1) {
-        sensors_tensor(t, index, t->share[0] + p->offset, n);
-        return PLUMB_OK;
-    }
-    for (size_t rank = 0; rank < t->ranks; rank++)
-        shares[rank] = t->share[rank] + p->offset;
-    status = plumb_allreduce(&how, shares, t->ranks, n, t->share[0] + p->offset, &counts,
-                             NULL, &scale, why);
-    if (status != PLUMB_OK)
-        return status;
-    if (wire->format == PLUMB_FP32)
-        sensors_tensor(t, index, t->share[0] + p->offset, n);
-    else
-        sensors_parameter(t, index, &counts, scale);
-    return PLUMB_OK;
-}
-
 plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why)
 {
     plumb_status status;
@@ -135,7 +102,7 @@ plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error
         divide(t, t->share[rank], t->micro_batches);
     }
     for (size_t i = 0; i < t->parameter_count && status == PLUMB_OK; i++)
-        status = all_reduce(t, step, i, why);
+        status = wire_reduce(t, step, i, why);
     if (status != PLUMB_OK)
         return status;
     divide(t, t->share[0], t->ranks);

@@ -46,8 +46,16 @@ static const plumb_setting table[] = {
     INT("data_seed", data_seed, 0, 9e15, "1", "order of the data"),
     {"recipe", PLUMB_SETTING_STRING, offsetof(settings, recipe), 0, 0, "bf16", NULL,
      "named precision recipe: bf16, te-delayed, te-current, deepseek-v3"},
+    {"optimizer.update_from", PLUMB_SETTING_STRING, offsetof(settings, update_from), 0, 0,
+     "stored", UPDATE_FROM, "weights move by the moments as stored, or before"},
+    {"reduce.order", PLUMB_SETTING_STRING, offsetof(settings, reduce_order), 0, 0,
+     "sequential", REDUCE_ORDERS, "in which the all-reduce adds the ranks"},
+    {"reduce.headroom", PLUMB_SETTING_STRING, offsetof(settings, reduce_headroom), 0, 0,
+     "ranks", REDUCE_HEADROOMS, "what its shared scale leaves room for"},
+    {"reduce.scale", PLUMB_SETTING_STRING, offsetof(settings, reduce_scale), 0, 0, "shared",
+     REDUCE_SCALES, "one scale for all ranks, or one for each cast"},
     {"attention.delta", PLUMB_SETTING_STRING, offsetof(settings, delta), 0, 0, "matched",
-     "matched output exact", "what softmax's gradient takes off: see docs/run-files.md"},
+     DELTAS, "what softmax's gradient takes off: see docs/run-files.md"},
     {"rules", PLUMB_SETTING_TABLE, offsetof(settings, rules), 0, 0, NULL, NULL,
      "list of {sites, use} on top of the recipe; the last that matches wins"},
     {"faults", PLUMB_SETTING_TABLE, offsetof(settings, faults), 0, 0, NULL, NULL,
@@ -82,6 +90,22 @@ plumb_status settings_load(const char *path, const char *const *overrides, size_
                           (long long)s->sequences,
                           (long long)(s->micro_batches * s->ranks));
     return PLUMB_OK;
+}
+
+int settings_choice(const char *word, const char *choices)
+{
+    const size_t length = strlen(word);
+    int index = 0;
+
+    while (*choices != 0) {
+        const size_t n = strcspn(choices, " ");
+
+        if (n == length && memcmp(word, choices, n) == 0)
+            return index;
+        choices += n + (choices[n] != 0);
+        index++;
+    }
+    return 0;
 }
 
 void settings_free(settings *s)

@@ -26,8 +26,9 @@ static void model_site(const plumb_shape *shape, size_t index, site *s)
 
 static void parameter_sites(const plumb_parameter *p, site s[PARAMETER_SITES])
 {
-    static const char *const ends[] = {"optimizer/m", "optimizer/v", "collective/grad"};
-    static const char *const operands[] = {"m", "v", "grad"};
+    static const char *const ends[] = {"optimizer/m", "optimizer/v", "collective/grad",
+                                       "optimizer/master"};
+    static const char *const operands[] = {"m", "v", "grad", "master"};
 
     for (size_t i = 0; i < PARAMETER_SITES; i++) {
         s[i] = (site){.class_ = i == STATE_GRAD ? PLUMB_COLLECTIVE : PLUMB_OPTIMIZER,
@@ -66,10 +67,11 @@ static plumb_status check_spec(const site_table *t, size_t index, const plumb_sp
                           "site %s cannot use %s: only operands of products have delayed "
                           "scales",
                           s->name, text);
-    if (s->class_ == PLUMB_COLLECTIVE && spec->grain != PLUMB_GRAIN_TENSOR)
+    if (s->class_ == PLUMB_COLLECTIVE && spec->grain != PLUMB_GRAIN_TENSOR &&
+        !t->own_wire_scales)
         return plumb_fail(why, PLUMB_UNSUPPORTED,
                           "site %s cannot use %s: the all-reduce has one scale for each "
-                          "tensor",
+                          "tensor, unless reduce.scale is own",
                           s->name, text);
     return PLUMB_OK;
 }
@@ -177,6 +179,7 @@ plumb_status sites_create(const plumb_shape *shape, const settings *s, site_tabl
     const size_t parameters = plumb_parameter_count(shape);
 
     t->shape = *shape;
+    t->own_wire_scales = wire_has_own_scales(s);
     t->operands = plumb_site_count(shape);
     t->count = t->operands + PARAMETER_SITES * parameters;
     t->at = calloc(t->count, sizeof *t->at);

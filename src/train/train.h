@@ -7,6 +7,7 @@
 #define PLUMB_TRAIN_INSIDE_H
 
 #include "plumb/model.h"
+#include "plumb/reduce.h"
 #include "plumb/train.h"
 
 enum { MAX_RANKS = 64, FLIGHT_STEPS = 64 };
@@ -21,10 +22,20 @@ typedef struct settings {
     double lr, beta1, beta2, eps, weight_decay, clip, final_lr_ratio;
     int64_t warmup, steps;
     int64_t seed, data_seed;
-    char *delta;
+    char *delta, *update_from, *reduce_order, *reduce_headroom, *reduce_scale;
     json_t *rules, *faults;
     int64_t sensors_every, shadow_every, checkpoint_every, validation_batches, threads;
 } settings;
+
+/* The words of settings that are one of a few, in the order of what they mean. */
+#define DELTAS           "matched output exact" /* plumb_delta */
+#define UPDATE_FROM      "stored unrounded"
+#define REDUCE_ORDERS    "sequential ring tree pairwise"
+#define REDUCE_HEADROOMS "ranks sqrt none" /* plumb_reduce_headroom */
+#define REDUCE_SCALES    "shared own"
+
+/* Which of the choices a word is, from 0. */
+int settings_choice(const char *word, const char *choices);
 
 plumb_status settings_load(const char *path, const char *const *overrides, size_t count,
                            settings *s, plumb_error *why);
@@ -57,16 +68,17 @@ typedef struct site {
     plumb_spec own, effective;
 } site;
 
-/* The sites of the model first (numbered as in plumb/model.h), then for each parameter m, v, grad. */
+/* The sites of the model first (numbered as in plumb/model.h), then for each parameter m, v, grad, master. */
 typedef struct site_table {
     plumb_shape shape;
     site *at;
     const char **names;
     plumb_spec *specs; /* effective, of the sites of the model */
     size_t count, operands;
+    bool own_wire_scales;
 } site_table;
 
-enum { STATE_M = 0, STATE_V, STATE_GRAD, PARAMETER_SITES };
+enum { STATE_M = 0, STATE_V, STATE_GRAD, STATE_MASTER, PARAMETER_SITES };
 
 static inline size_t parameter_site(const site_table *t, size_t parameter, size_t which)
 {
@@ -156,9 +168,11 @@ typedef struct trainer {
     plumb_scale_state *states;
     uint8_t *tokens, *ordered; /* [sequences][context + 1] */
     size_t *order, *permutation;
-    double *norms;                   /* per parameter */
-    unsigned char *codes;            /* scratch: the codes of the largest parameter */
-    float *scales;                   /* and its scales */
+    double *norms;        /* per parameter */
+    unsigned char *codes; /* scratch: the codes of the largest parameter */
+    float *scales;        /* and its scales */
+    float *wire;          /* partial sums of an all-reduce with scales of its own: */
+    size_t wire_stride;   /* so many elements each */
     double beta1_power, beta2_power; /* of the steps done */
     int64_t step;                    /* steps done */
     struct sensors *sensors;         /* NULL: off */
@@ -174,6 +188,13 @@ void batch_fill(trainer *t, int64_t step, uint64_t *hash);
 /* gradient.c: loss and the averaged gradient, in share[0] */
 plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error *why);
 
+/* wire.c: the all-reduce of one tensor, into share[0], not yet divided */
+plumb_status wire_reduce(trainer *t, int64_t step, size_t parameter, plumb_error *why);
+plumb_order wire_order(const settings *s);
+bool wire_has_own_scales(const settings *s);
+/* Partial sums that exist at one time. */
+size_t wire_depth(const trainer *t);
+
 /* validate.c: event "validation", once, when the schedule has come to its end.  No step can
  * follow: the model is gone.
  */
@@ -187,9 +208,13 @@ plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *w
 /* The matrix as which a parameter's moment is stored. */
 void adamw_shape(const plumb_spec *spec, const plumb_parameter *p, size_t *rows,
                  size_t *cols);
-/* Stores a moment as its site's spec would: codes and back.  Counts may be NULL. */
-plumb_status adamw_store(trainer *t, size_t parameter, size_t which, const plumb_spec *spec,
+/* Stores m, v or the weights as their site's spec has them, codes and back, as after this step.  Counts
+ * may be NULL.
+ */
+plumb_status adamw_store(trainer *t, size_t parameter, size_t which, int64_t step,
                          plumb_counts *counts, plumb_quantized *q, plumb_error *why);
+/* Weights that are not fp32 begin as such. */
+plumb_status adamw_begin(trainer *t, plumb_error *why);
 
 /* state.c: scale states between steps, and the hash of everything that is carried over */
 void state_update_scales(trainer *t);

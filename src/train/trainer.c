@@ -21,23 +21,35 @@ static float *parameters(trainer *t, plumb_memory_use use)
     return take(t, use, t->weight_count, sizeof(float));
 }
 
-/* Codes and scales of the largest moment that is stored in few bits. */
-static plumb_status plan_moments(trainer *t, plumb_error *why)
+/* True where a parameter's site is quantised by the trainer itself, in its scratch. */
+static bool uses_scratch(const trainer *t, const site *s)
+{
+    if (s->effective.format == PLUMB_FP32)
+        return false;
+    return s->class_ == PLUMB_OPTIMIZER || wire_has_own_scales(&t->settings);
+}
+
+/* Codes and scales of the largest state that is stored in few bits, and partial sums. */
+static plumb_status plan_scratch(trainer *t, plumb_error *why)
 {
     size_t most_bytes = 0, most_scales = 0;
 
-    for (size_t i = 0; i < t->sites.count; i++) {
+    t->wire_stride = 0;
+    for (size_t i = t->sites.operands; i < t->sites.count; i++) {
         const site *s = &t->sites.at[i];
         const size_t parameter = (i - t->sites.operands) / PARAMETER_SITES;
-        size_t bytes, scales;
+        size_t bytes, scales, rows, cols;
         plumb_parameter p;
 
-        if (s->class_ != PLUMB_OPTIMIZER || s->effective.format == PLUMB_FP32)
+        if (!uses_scratch(t, s))
             continue;
         plumb_parameter_get(&t->shape, parameter, &p);
-        size_t rows, cols;
-
         adamw_shape(&s->effective, &p, &rows, &cols);
+        if (s->class_ == PLUMB_COLLECTIVE) {
+            cols *= rows;
+            rows = 1;
+            t->wire_stride = cols > t->wire_stride ? cols : t->wire_stride;
+        }
         const plumb_status status =
             plumb_quantized_need(&s->effective, rows, cols, false, &bytes, &scales, why);
 
@@ -48,6 +60,9 @@ static plumb_status plan_moments(trainer *t, plumb_error *why)
     }
     t->codes = take(t, PLUMB_MEMORY_TEMPORARIES, most_bytes, 1);
     t->scales = take(t, PLUMB_MEMORY_TEMPORARIES, most_scales, sizeof(float));
+    if (t->wire_stride > 0)
+        t->wire = take(t, PLUMB_MEMORY_TEMPORARIES, wire_depth(t) * t->wire_stride,
+                       sizeof(float));
     return PLUMB_OK;
 }
 
@@ -73,7 +88,7 @@ static plumb_status plan(trainer *t, plumb_error *why)
         take(t, PLUMB_MEMORY_RECORDS, t->parameter_count, sizeof *t->parameters);
     t->norms = take(t, PLUMB_MEMORY_RECORDS, t->parameter_count, sizeof *t->norms);
     sensors_plan(t);
-    return plan_moments(t, why);
+    return plan_scratch(t, why);
 }
 
 plumb_status trainer_take(trainer *t, plumb_error *why)
@@ -90,7 +105,9 @@ plumb_status trainer_take(trainer *t, plumb_error *why)
         plumb_scale_state_init(&t->states[i]);
     plumb_weights_init(&t->shape, trainer_seed(t), t->weights);
     t->beta1_power = t->beta2_power = 1;
-    status = sensors_take(t, why);
+    status = adamw_begin(t, why);
+    if (status == PLUMB_OK)
+        status = sensors_take(t, why);
     if (status != PLUMB_OK)
         return status;
     const plumb_model_setup setup = trainer_model(t);
@@ -136,17 +153,6 @@ static plumb_status resolve_sites(trainer *t, plumb_error *why)
     if (status == PLUMB_OK)
         status = faults_create(t->settings.faults, &t->sites, &t->faults, why);
     return status;
-}
-
-/* In the order of plumb_delta. */
-static plumb_delta delta_of(const settings *s)
-{
-    static const char *const names[PLUMB_DELTA_COUNT] = {"matched", "output", "exact"};
-    int delta = 0;
-
-    while (delta < PLUMB_DELTA_COUNT - 1 && strcmp(s->delta, names[delta]) != 0)
-        delta++;
-    return (plumb_delta)delta;
 }
 
 /* A fault can only reach what is an object. */
@@ -198,7 +204,8 @@ plumb_model_setup trainer_model(trainer *t)
                                .threads = t->threads,
                                .specs = t->sites.specs,
                                .states = t->states,
-                               .delta = delta_of(&t->settings),
+                               .delta =
+                                   (plumb_delta)settings_choice(t->settings.delta, DELTAS),
                                .show_attention = faults_in_attention(t),
                                .hook = t->faults.count > 0 ? faults_hook : NULL,
                                .hook_context = &t->faults,

@@ -7,8 +7,11 @@ dyadic ones.  So nothing is rounded but the operands, and the order of sums does
     python3 tests/model/attention.py > tests/model/attention.csv
 """
 import random
+import sys
 from fractions import Fraction as F
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from exact import FORMATS, fp32, hex32, lanes, rounded
 
 T, D, HEADS = 6, 4, 2

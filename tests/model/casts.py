@@ -8,9 +8,12 @@ loss      the sum of equal losses, log 256 each
     python3 tests/model/casts.py > tests/model/casts.csv
 """
 import random
+import sys
 from decimal import Decimal, getcontext
 from fractions import Fraction as F
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from exact import fp32, hex32, rounded
 
 getcontext().prec = 60

@@ -64,7 +64,7 @@ static void declaration(void)
     ended(&r, "reached", 0);
     if (!CHECK_OK(plumb_declaration_read(r.dir, &d, &why), why))
         return;
-    CHECK(d.site_count == 9 * 6 + 2 * (12 + 2 + 2) + 2 + 15 * 3, "%zu sites", d.site_count);
+    CHECK(d.site_count == 9 * 6 + 2 * (12 + 2 + 2) + 2 + 15 * 4, "%zu sites", d.site_count);
     CHECK(d.schedule_steps == 40 && d.warmup_steps == 4 && d.world_size == 1,
           "schedule %lld", (long long)d.schedule_steps);
     CHECK(d.unigram_entropy > 1.5 && d.unigram_entropy < 4, "entropy %g",
@@ -220,7 +220,7 @@ static void policies(void)
           "norm of four micro-batches %g, of one %g", micro.history.at[0].grad_norm,
           bf16.history.at[0].grad_norm);
     sites = json_object_get(test_event(events, "effective"), "sites");
-    CHECK(json_object_size(sites) == 133, "effective names %zu sites",
+    CHECK(json_object_size(sites) == 148, "effective names %zu sites",
           json_object_size(sites));
     const char *v = json_string_value(json_object_get(sites, "head/optimizer/v"));
     const char *dy = json_string_value(json_object_get(sites, "layer.1/mlp.up/dgrad/dy"));

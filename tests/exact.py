@@ -60,3 +60,49 @@ def lanes(terms):
         lane = [fp32(lane[i] + lane[i + half]) for i in range(half)]
         half //= 2
     return lane[0]
+
+
+# --- randomness -----------------------------------------------------------------------------------
+
+
+MASK32, MASK64 = 2**32 - 1, 2**64 - 1
+
+
+def philox(seed, stream, index):
+    """Four words of Philox4x32-10: key = seed, counter = (index, stream)."""
+    c = [index & MASK32, index >> 32, stream & MASK32, stream >> 32]
+    k = [seed & MASK32, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & MASK32, (a >> 32) ^ c[3] ^ k[1], a & MASK32]
+        k = [(k[0] + 0x9E3779B9) & MASK32, (k[1] + 0xBB67AE85) & MASK32]
+    return c
+
+
+def stream_of(name):
+    """FNV-1a, 64 bits."""
+    h = 0xCBF29CE484222325
+    for byte in name.encode():
+        h = (h ^ byte) * 0x100000001B3 & MASK64
+    return h
+
+
+def stream_at(stream, step):
+    """Output `step` of SplitMix64, whose state starts at stream."""
+    z = (stream + step * 0x9E3779B97F4A7C15) & MASK64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK64
+    return z ^ z >> 31
+
+
+def stochastic(x, name, word):
+    """Up with the probability of the distance: if word < floor(f 2^32)."""
+    bits, least, largest = FORMATS[name]
+    if x == 0:
+        return F(0)
+    step = F(2) ** (max(exponent(abs(x)), least) - bits)
+    below = abs(x) / step // 1
+    f = abs(x) / step - below
+    magnitude = (below + (1 if word < f * 2**32 // 1 else 0)) * step
+    assert magnitude <= largest
+    return magnitude if x > 0 else -magnitude
