@@ -83,6 +83,9 @@ size_t plumb_safetensors_count(const plumb_safetensors *file);
 const plumb_named_view *plumb_safetensors_at(const plumb_safetensors *file, size_t index);
 const plumb_named_view *plumb_safetensors_find(const plumb_safetensors *file,
                                                const char *name);
+/* The memory that holds a tensor's data now is given back; who reads them again waits for the file. */
+void plumb_safetensors_forget(const plumb_safetensors *file,
+                              const plumb_named_view *tensor);
 const json_t *plumb_safetensors_metadata(const plumb_safetensors *file); /* may be NULL */
 void plumb_safetensors_close(plumb_safetensors **file);
 

@@ -4,6 +4,7 @@
  * overlap, and the data must end where the file ends: so a file that was cut short, anywhere,
  * never opens.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include "file/json.h"
 
 #include <errno.h>
@@ -18,15 +19,15 @@ enum { HEADER_LIMIT = 100000000, MOST_TENSORS = 1000000 };
 
 /* One tensor as the header has it. */
 typedef struct tensor_entry {
-    plumb_named_view named;
-    size_t begin, end; /* in the data */
-    void *copy;        /* data that do not lie aligned in the file; else NULL */
+    plumb_named_view named; /* first: who has its address has the entry's */
+    size_t begin, end;      /* in the data */
+    void *copy;             /* data that do not lie aligned in the file; else NULL */
 } tensor_entry;
 
 struct plumb_safetensors {
     void *map;
-    size_t map_size;
-    json_t *header; /* owns the names */
+    size_t map_size, data_size; /* the data are at the end */
+    json_t *header;             /* owns the names */
     tensor_entry *entries;
     size_t count;
 };
@@ -209,8 +210,8 @@ static plumb_status read_mapped(const char *path, plumb_safetensors *file, plumb
                                     path, &file->header, why);
     if (status != PLUMB_OK)
         return status;
-    return read_header(path, file, bytes + 8 + length, file->map_size - 8 - (size_t)length,
-                       why);
+    file->data_size = file->map_size - 8 - (size_t)length;
+    return read_header(path, file, bytes + 8 + length, file->data_size, why);
 }
 
 static plumb_status map_file(const char *path, plumb_safetensors *file, plumb_error *why)
@@ -268,6 +269,19 @@ const plumb_named_view *plumb_safetensors_find(const plumb_safetensors *file,
         if (strcmp(file->entries[i].named.name, name) == 0)
             return &file->entries[i].named;
     return NULL;
+}
+
+/* Whole pages inside the tensor: those at its ends are others' too. */
+void plumb_safetensors_forget(const plumb_safetensors *file, const plumb_named_view *tensor)
+{
+    const tensor_entry *const entry = (const tensor_entry *)(const void *)tensor;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t data = file->map_size - file->data_size;
+    const size_t begin = (data + entry->begin + page - 1) / page * page;
+    const size_t end = (data + entry->end) / page * page;
+
+    if (begin < end)
+        madvise((unsigned char *)file->map + begin, end - begin, MADV_DONTNEED);
 }
 
 const json_t *plumb_safetensors_metadata(const plumb_safetensors *file)

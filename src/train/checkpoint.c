@@ -358,6 +358,7 @@ static plumb_status read_parameters(trainer *t, const plumb_safetensors *file,
                 return refuse(why, ref, "a tensor is missing or has another shape");
             memcpy(parameter_data(t, which) + p->offset, found->view.data,
                    p->rows * p->cols * sizeof(float));
+            plumb_safetensors_forget(file, found); /* or all would be in memory twice */
         }
     }
     return PLUMB_OK;

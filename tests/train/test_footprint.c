@@ -35,8 +35,20 @@ static bool forget_peak(void)
     return file != NULL && fputs("5", file) >= 0 && fclose(file) == 0;
 }
 
+/* Makes of the child's environment a request, with run_dir; start may be NULL. */
+static void ask(const char *run_dir, const char *start)
+{
+    if (run_dir == NULL)
+        unsetenv("PLUMB_RUN_DIR");
+    else
+        setenv("PLUMB_RUN_DIR", run_dir, 1);
+    if (start != NULL)
+        setenv("PLUMB_START", start, 1);
+}
+
 /* A whole run in a process of its own; bytes it took over what the process had before. */
-static double peak_of(const char *const *settings, size_t count)
+static double peak_of(const char *const *settings, size_t count, const char *run_dir,
+                      const char *start)
 {
     double peak = -1;
     int ends[2];
@@ -50,7 +62,7 @@ static double peak_of(const char *const *settings, size_t count)
         plumb_error why = {0};
         double before, bytes = -1;
 
-        unsetenv("PLUMB_RUN_DIR");
+        ask(run_dir, start);
         before = process_bytes("VmRSS:");
         if (!forget_peak())
             _exit(77);
@@ -111,7 +123,8 @@ static void bytes(void)
         const char *settings[TEST_SETTINGS];
         char memory[1024];
 
-        peaks[i] = peak_of(settings, all_settings(runs[i].settings, memory, settings));
+        peaks[i] =
+            peak_of(settings, all_settings(runs[i].settings, memory, settings), NULL, NULL);
     }
     for (size_t i = 0; i < RUNS; i++) {
         const char *settings[TEST_SETTINGS];
@@ -133,6 +146,41 @@ static void bytes(void)
               "%s: peak %.0f of %zu bytes", runs[i].what, peak, f.bytes);
     }
     check_done("bytes of all arrays are the peak of the run");
+}
+
+/* A run of many parameters that goes on from step 1: the checkpoint is as large as weights and
+ * moments, and must not be in memory beside them.
+ */
+static void resumed(void)
+{
+    const char *settings[TEST_SETTINGS];
+    char memory[1024], cwd[2048], first[2300], second[2300], start[2400];
+    const size_t count = all_settings("recipe=te-current model.layers=2 model.width=512 "
+                                      "model.heads=8 model.ff=1408 batch.sequences=1 "
+                                      "model.context=32 checkpoint.every=1",
+                                      memory, settings);
+    plumb_footprint f;
+    plumb_error why = {0};
+
+    if (!CHECK(getcwd(cwd, sizeof cwd) != NULL, "no directory"))
+        return;
+    snprintf(first, sizeof first, "%s/%s/whole", cwd, test_root);
+    snprintf(second, sizeof second, "%s/%s/rest", cwd, test_root);
+    snprintf(start, sizeof start, "%s/checkpoints/step-1", first);
+    plumb_dir_make(first, NULL);
+    plumb_dir_make(second, NULL);
+    const double whole = peak_of(settings, count, first, NULL);
+    const double rest = peak_of(settings, count, second, start);
+
+    if (!CHECK_OK(plumb_train_footprint(NULL, settings, count, 0, &f, &why), why))
+        return;
+    const double arrays = (double)f.bytes;
+
+    printf("# resumed: arrays %.0f bytes, peak %.3f of them; from step 0 %.3f\n", arrays,
+           rest / arrays, whole / arrays);
+    CHECK(rest > 0.9 * arrays && rest < most * arrays, "peak %.0f of %.0f bytes", rest,
+          arrays);
+    check_done("a resumed run has its arrays in memory once");
 }
 
 /* What the recipe changes, by arithmetic of the test's own: 4 bytes a weight and a gradient, 8 of
@@ -225,6 +273,7 @@ int main(void)
 {
     test_begin();
     bytes();
+    resumed();
     parts();
     seconds();
     too_large();
