@@ -1,6 +1,6 @@
 /* Same seed, same bits: twice, for 1 and 2 threads, with sensors on and off and in a build without
- * sensor calls, on every instruction set, after stop and resume.  And golden losses, so that a change of
- * any bit is seen in review.
+ * sensor calls, on every instruction set, after stop and resume.  And golden losses and state hashes, so
+ * that a change of any bit is seen in review.
  */
 #include "run.h"
 
@@ -173,29 +173,50 @@ static void micro_order(void)
     check_done("the order of micro-batches moves last bits only");
 }
 
-/* tests/train/golden.txt: recipe, then ten losses; `test_train_bits --golden` prints it anew. */
+/* Ten losses of a run, or its ten state hashes, which see every bit that is carried over. */
+static void print_golden(const test_run *r, bool hashes, char *line, size_t size)
+{
+    size_t end = strlen(line);
+
+    for (size_t i = 0; i < r->history.count && end < size; i++)
+        end += (size_t)(hashes ? snprintf(line + end, size - end, " %016llx",
+                                          (unsigned long long)r->history.at[i].state_hash)
+                               : snprintf(line + end, size - end, " %.17g",
+                                          r->history.at[i].loss));
+}
+
+/* tests/train/golden.txt: a line for each row; `test_train_bits --golden` prints it anew. */
 static void golden(bool print)
 {
-    static const char *const recipes[] = {"bf16", "te-delayed", "te-current",
-                                          "deepseek-v3"};
+    static const struct {
+        const char *name, *settings;
+        bool hashes;
+    } rows[] = {
+        {"bf16", "recipe=bf16", false},
+        {"te-delayed", "recipe=te-delayed", false},
+        {"te-current", "recipe=te-current", false},
+        {"deepseek-v3", "recipe=deepseek-v3", false},
+        {"hashes/bf16", "recipe=bf16", true},
+        {"hashes/te-delayed", "recipe=te-delayed", true},
+        {"hashes/te-current", "recipe=te-current", true},
+        {"hashes/deepseek-v3", "recipe=deepseek-v3", true},
+        {"hashes/te-current/4-ranks", "recipe=te-current batch.ranks=4", true},
+        {"hashes/deepseek-v3/3-ranks-2-micro-batches",
+         "recipe=deepseek-v3 batch.sequences=12 batch.ranks=3 batch.micro_batches=2", true},
+    };
     char path[512], line[1024], want[1024];
     FILE *file = NULL;
 
     snprintf(path, sizeof path, "%s/tests/train/golden.txt", getenv("PLUMB_SOURCE_DIR"));
     if (!print)
         file = fopen(path, "r");
-    for (int i = 0; i < 4; i++) {
-        char setting[64];
-        size_t end;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         test_run r = test_request();
 
-        snprintf(setting, sizeof setting, "recipe=%s", recipes[i]);
         r.request.stop_at = 10;
-        test_go(&r, NULL, setting);
-        end = (size_t)snprintf(line, sizeof line, "%s", recipes[i]);
-        for (size_t j = 0; j < r.history.count; j++)
-            end += (size_t)snprintf(line + end, sizeof line - end, " %.17g",
-                                    r.history.at[j].loss);
+        test_go(&r, NULL, rows[i].settings);
+        snprintf(line, sizeof line, "%s", rows[i].name);
+        print_golden(&r, rows[i].hashes, line, sizeof line);
         if (print) {
             printf("%s\n", line);
         } else {
@@ -210,7 +231,7 @@ static void golden(bool print)
     if (file != NULL)
         fclose(file);
     if (!print)
-        check_done("golden losses");
+        check_done("golden losses and state hashes");
 }
 
 int main(int argc, char **argv)
