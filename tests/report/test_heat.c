@@ -70,18 +70,18 @@ static void draw_samples(plumb_samples *samples)
         for (uint32_t site = 0; site < SITES; site++) {
             if (draw(10) == 0)
                 continue;
-            samples->at[samples->count++] =
-                (plumb_sample){.step = 3 * step,
-                               .site = site,
-                               .headroom = draw(40) == 0 ? INFINITY
-                                                         : ldexpf(1 + (float)draw(99) / 99,
-                                                                  (int)draw(20) - 4),
-                               .amax = 1,
-                               .decoded_amax = 1 + (float)draw(100) / 1000,
-                               .total = 1000,
-                               .saturated = draw(3) == 0 ? draw(1000) : 0,
-                               .flushed = draw(1000),
-                               .nonfinite = draw(200) == 0};
+            samples->at[samples->count++] = (plumb_sample){
+                .step = 3 * step,
+                .site = site,
+                .headroom = draw(40) == 0
+                                ? INFINITY
+                                : ldexpf(1 + (float)draw(99) / 99, (int)draw(20) - 4),
+                .amax = 1,
+                .decoded_amax = draw(50) == 0 ? INFINITY : 1 + (float)draw(100) / 1000,
+                .total = 1000,
+                .saturated = draw(3) == 0 ? draw(1000) : 0,
+                .flushed = draw(1000),
+                .nonfinite = draw(200) == 0};
         }
 }
 
@@ -105,7 +105,7 @@ static double seen_in(const plumb_sample *s, report_statistic statistic)
     case REPORT_FLUSHED:
         return (double)s->flushed / 1000;
     case REPORT_AMAX_ERROR:
-        return (double)s->decoded_amax - 1;
+        return isinf(s->decoded_amax) ? -1 : (double)s->decoded_amax - 1;
     default:
         return 0;
     }
@@ -122,7 +122,8 @@ static double worst_of(const plumb_samples *samples, const report_heat *heat, ui
 
         if (s->site != site || column_of(heat, s->step) != column)
             continue;
-        if (isnan(worst) || (statistic == REPORT_HEADROOM ? value < worst : value > worst))
+        if (isnan(worst) || value < 0 ||
+            (worst >= 0 && (statistic == REPORT_HEADROOM ? value < worst : value > worst)))
             worst = value;
     }
     return worst;

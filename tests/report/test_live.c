@@ -62,7 +62,8 @@ static void frames(const char *run_dir)
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
         for (int kind = 0; kind < 4; kind++) {
             check_frame(watched, widths[i], 0, kind & 1, kind & 2);
-            check_frame(watched, widths[i], 9 + 5 * kind, kind & 1, kind & 2);
+            for (int height = 8; height < 30; height++)
+                check_frame(watched, widths[i], height, kind & 1, kind & 2);
         }
     CHECK_OK(plumb_watched_refresh(watched, &changed, &ended, &why), why);
     CHECK(!changed, "something new where nothing was written");

@@ -9,6 +9,7 @@
 #include "plumb/log.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* --- the reader ---------------------------------------------------------------------- */
 
@@ -239,8 +240,8 @@ static void refusals(const char *study)
     json_t *verdict =
         json_loads("{\"runs\":[{\"id\":\"../runs/a0\"},{\"id\":\"zz\"}]}", 0, NULL);
     CHECK_OK(plumb_report_tensorboard(study, verdict, path, &why), why);
-    snprintf(path, sizeof path, "%s/tensorboard/01-run", study);
-    CHECK(plumb_dir_remove(path, &why) == PLUMB_OK, "%s", why.message);
+    strncat(path, "/01-run", sizeof path - strlen(path) - 1);
+    CHECK(access(path, F_OK) != 0, "read outside of runs/");
     json_decref(verdict);
     check_done("runs that are not there");
 }
