@@ -18,6 +18,7 @@
 #ifndef PLUMB_MODEL_H
 #define PLUMB_MODEL_H
 
+#include "plumb/matmul.h"
 #include "plumb/observe.h"
 
 #ifdef __cplusplus
@@ -152,6 +153,17 @@ size_t plumb_site_owner(const plumb_shape *shape, const plumb_spec *specs, size_
 plumb_status plumb_site_takes(const plumb_site *site, const plumb_spec *spec,
                               plumb_error *why);
 
+/* Products: number i has the sites 2 i and 2 i + 1 as its operands. */
+size_t plumb_product_count(const plumb_shape *shape);
+/* "layer.3/mlp.down/dgrad", "layer.3/attn/qk": its sites' names less the operand. */
+void plumb_product_name(const plumb_shape *shape, size_t product,
+                        char name[PLUMB_SITE_NAME]);
+/* What adds up a product on operands of these formats: `how`, or the canonical accumulator where that
+ * does not take them (a GPU unit after an operand was cast back to bf16).
+ */
+plumb_accumulator plumb_product_accumulator(const plumb_accumulator *how, plumb_format a,
+                                            plumb_format b);
+
 /* Where the sum over p dp, which softmax's backward takes off each row of dp, comes from. */
 typedef enum plumb_delta {
     PLUMB_DELTA_MATCHED =
@@ -215,6 +227,13 @@ typedef struct plumb_model_setup {
     plumb_scale_state *states;
 
     plumb_delta delta;
+    const plumb_accumulator *accumulators; /* one per product; NULL: canonical everywhere */
+
+    /* One per site, or NULL.  Of dgrad/w, wgrad/dy and wgrad/x of a linear, where they do not share
+     * codes: they are quantised from the codes of fprop/w, dgrad/dy and fprop/x, decoded, and not
+     * from the high-precision tensor (DeepSeek-V3 caches its activations so).
+     */
+    const bool *from_codes;
 
     /* Operands of attention are objects of their own, counted and shown to the hook, even in
      * layers where all of them are fp32.  Moves no bit.

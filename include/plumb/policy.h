@@ -57,7 +57,8 @@ plumb_status plumb_policy_resolve(const plumb_rule *rules, size_t rule_count,
 
 /* A named recipe: rules over the sites of a decoder-only transformer (plumb/train.h names
  * them), to be followed by the user's own rules.  Presets: bf16, te-delayed, te-current,
- * deepseek-v3, each with its source in policy/presets.c.  NULL if there is none.
+ * deepseek-v3, te-mxfp8, ocp-mx, torchao-rowwise, each with its source in policy/presets.c.  NULL if
+ * there is none.
  */
 typedef struct plumb_preset {
     const char *name;

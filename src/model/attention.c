@@ -259,12 +259,3 @@ plumb_status attention_backward(const plumb_model *m, const layer *l, const floa
         head_backward(&workers[omp_get_thread_num()], l, d_o, d_qkv, i);
     return end(m, workers, why);
 }
-
-size_t attention_workspace(const plumb_shape *s)
-{
-    const size_t t = s->context, d = s->width / s->heads;
-    const size_t inner = plumb_matmul_workspace_bytes(NULL, t, t, d);
-    const size_t outer = plumb_matmul_workspace_bytes(NULL, t, d, t);
-
-    return inner > outer ? inner : outer;
-}

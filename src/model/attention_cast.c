@@ -50,12 +50,20 @@ static bool is_square(size_t role)
 
 /* --- memory ----------------------------------------------------------------------------- */
 
+/* Not the canonical accumulator. */
+static bool is_another(const plumb_accumulator *how)
+{
+    return how->kind != PLUMB_SUM_FP32 || how->promote128 || how->output != PLUMB_FP32;
+}
+
 static bool is_cast(const plumb_model *m, size_t index)
 {
     bool cast = m->delta != PLUMB_DELTA_MATCHED || m->show_attention;
 
     for (size_t role = 0; role < PLUMB_ATTENTION_ROLES; role++)
         cast |= m->specs[site_attention(&m->shape, index, role)].format != PLUMB_FP32;
+    for (size_t i = 0; i < PLUMB_ATTENTION_ROLES / 2; i++)
+        cast |= is_another(&m->how[site_attention(&m->shape, index, 0) / 2 + i]);
     for (size_t i = 0; i < SOFTMAX_SITES; i++)
         cast |= m->specs[site_softmax(&m->shape, index, i)].format != PLUMB_FP32;
     return cast;
@@ -151,6 +159,25 @@ plumb_status attention_plan(plumb_model *m, size_t index, layer *l, plumb_error 
     m->ds = plumb_arena_take(&m->arena, square, sizeof *m->ds);
     m->has_ds = true;
     return PLUMB_OK;
+}
+
+/* By the accumulators of its layers, if they are not all canonical. */
+size_t attention_workspace(const plumb_model *m)
+{
+    const plumb_accumulator canonical = {0};
+    const size_t t = m->shape.context, d = head_width(m);
+    size_t most = 0;
+
+    for (size_t i = 0; i <= plumb_product_count(&m->shape); i++) {
+        const plumb_accumulator *how =
+            i < plumb_product_count(&m->shape) ? &m->how[i] : &canonical;
+        const size_t inner = plumb_matmul_workspace_bytes(how, t, t, d);
+        const size_t outer = plumb_matmul_workspace_bytes(how, t, d, t);
+
+        most = inner > most ? inner : most;
+        most = outer > most ? outer : most;
+    }
+    return most;
 }
 
 /* --- operands --------------------------------------------------------------------------- */
@@ -316,8 +343,9 @@ static void multiply(worker *w, size_t role, bool turn_a, bool turn_b, size_t in
     const double begin = clock_now(w->m);
 
     if (w->status == PLUMB_OK)
-        w->status = plumb_matmul(NULL, &left, &right, c, ldc, false, (plumb_tile){0},
-                                 w->workspace, &w->said);
+        w->status =
+            plumb_matmul(&w->m->how[(w->l->attention_site + role) / 2], &left, &right, c,
+                         ldc, false, (plumb_tile){0}, w->workspace, &w->said);
     w->gemm += clock_now(w->m) - begin;
 }
 

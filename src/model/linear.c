@@ -5,9 +5,11 @@
  *   wgrad  dw[O, I] = dy[N, O]^T x[N, I]  contracts N
  *
  * Each operand of each product is a site with a spec of its own.  Two sites of one tensor share
- * their codes where that changes no bit (plumb_site_owner); otherwise each is quantised from the
- * high-precision tensor, blocks lying along the axis that its product contracts.
+ * their codes where that changes no bit (plumb_site_owner); otherwise each is quantised on its own, blocks
+ * lying along the axis that its product contracts: from the high-precision tensor, or from what the
+ * codes of the first site say (from_codes).
  */
+#include "model/sites.h"
 #include "model/model.h"
 
 #include <omp.h>
@@ -63,6 +65,14 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
 
     if (m->owner[site] != site)
         return PLUMB_OK;
+    if (m->from_codes[site]) {
+        const plumb_status decoded =
+            plumb_dequantize(&l->q[site_first(site) - l->site], m->decoded, why);
+
+        if (decoded != PLUMB_OK)
+            return decoded;
+        x = m->decoded;
+    }
     l->q[role].d = l->d[role];
     const double begin = clock_now(m);
     const plumb_status status =
@@ -83,8 +93,9 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
 }
 
 /* Rows of C are dealt out to the threads; the bits do not depend on how. */
-static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, size_t rows,
-                            size_t cols, float *c, bool accumulate, plumb_error *why)
+static plumb_status product(plumb_model *m, size_t site, plumb_operand a, plumb_operand b,
+                            size_t rows, size_t cols, float *c, bool accumulate,
+                            plumb_error *why)
 {
     const size_t parts = (size_t)m->threads;
     plumb_status status[PLUMB_MAX_THREADS] = {PLUMB_OK};
@@ -98,7 +109,7 @@ static plumb_status product(plumb_model *m, plumb_operand a, plumb_operand b, si
         const plumb_tile tile = {first, end < rows ? end : rows, 0, cols};
 
         if (tile.row < tile.row_end)
-            status[t] = plumb_matmul(NULL, &a, &b, c, cols, accumulate, tile,
+            status[t] = plumb_matmul(&m->how[site / 2], &a, &b, c, cols, accumulate, tile,
                                      m->workspace[t], &said[t]);
     }
     m->part->gemm += clock_now(m) - begin;
@@ -127,7 +138,7 @@ plumb_status linear_forward(plumb_model *m, linear *l, const float *x, float *y,
 
     if (status != PLUMB_OK)
         return status;
-    return product(m, (plumb_operand){&l->q[PLUMB_FPROP_X], false},
+    return product(m, l->site + PLUMB_FPROP_X, (plumb_operand){&l->q[PLUMB_FPROP_X], false},
                    (plumb_operand){&l->q[PLUMB_FPROP_W], false}, m->tokens, l->outputs, y,
                    accumulate, why);
 }
@@ -142,21 +153,25 @@ plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const fl
     if (status == PLUMB_OK)
         status = quantise(m, l, PLUMB_WGRAD_X, x, m->tokens, l->inputs, why);
     if (status == PLUMB_OK)
-        status = product(m, (plumb_operand){&l->q[PLUMB_DGRAD_DY], false},
+        status = product(m, l->site + PLUMB_DGRAD_DY,
+                         (plumb_operand){&l->q[PLUMB_DGRAD_DY], false},
                          (plumb_operand){&l->q[PLUMB_DGRAD_W], true}, m->tokens, l->inputs,
                          dx, false, why);
     if (status == PLUMB_OK)
-        status = product(m, (plumb_operand){&l->q[PLUMB_WGRAD_DY], true},
+        status = product(m, l->site + PLUMB_WGRAD_DY,
+                         (plumb_operand){&l->q[PLUMB_WGRAD_DY], true},
                          (plumb_operand){&l->q[PLUMB_WGRAD_X], true}, l->outputs, l->inputs,
                          gradient + l->offset, false, why);
     return status;
 }
 
-size_t linear_workspace(const linear *l, size_t tokens)
+size_t linear_workspace(const plumb_model *m, const linear *l)
 {
-    const size_t fprop = plumb_matmul_workspace_bytes(NULL, tokens, l->outputs, l->inputs);
-    const size_t dgrad = plumb_matmul_workspace_bytes(NULL, tokens, l->inputs, l->outputs);
-    const size_t wgrad = plumb_matmul_workspace_bytes(NULL, l->outputs, l->inputs, tokens);
+    const plumb_accumulator *how = &m->how[l->site / 2];
+    const size_t n = m->tokens;
+    const size_t fprop = plumb_matmul_workspace_bytes(&how[0], n, l->outputs, l->inputs);
+    const size_t dgrad = plumb_matmul_workspace_bytes(&how[1], n, l->inputs, l->outputs);
+    const size_t wgrad = plumb_matmul_workspace_bytes(&how[2], l->outputs, l->inputs, n);
     const size_t more = fprop > dgrad ? fprop : dgrad;
 
     return more > wgrad ? more : wgrad;

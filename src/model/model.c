@@ -76,7 +76,10 @@ static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
     m->timed = setup->times != NULL;
     m->times = m->timed ? setup->times : &m->unasked;
     m->part = &m->times->layers;
-    if (m->layers == NULL || m->specs == NULL || m->owner == NULL || m->streams == NULL)
+    m->how = calloc(plumb_product_count(&m->shape), sizeof *m->how);
+    m->from_codes = calloc(m->site_count, sizeof *m->from_codes);
+    if (m->layers == NULL || m->specs == NULL || m->owner == NULL || m->streams == NULL ||
+        m->how == NULL || m->from_codes == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu sites", m->site_count);
     memcpy(m->specs, setup->specs, m->site_count * sizeof *m->specs);
     for (size_t i = 0; i < m->site_count; i++) {
@@ -85,7 +88,14 @@ static plumb_status prepare(const plumb_model_setup *setup, plumb_model **out,
         plumb_site_get(&m->shape, i, &site);
         m->streams[i] = plumb_random_stream(site.name);
         m->owner[i] = plumb_site_owner(&m->shape, m->specs, i);
+        m->from_codes[i] = setup->from_codes != NULL && setup->from_codes[i] &&
+                           site.kind == PLUMB_SITE_LINEAR && m->owner[i] == i &&
+                           site_first(i) != i;
     }
+    for (size_t i = 0; i < plumb_product_count(&m->shape) && setup->accumulators != NULL;
+         i++)
+        m->how[i] = plumb_product_accumulator(
+            &setup->accumulators[i], m->specs[2 * i].format, m->specs[2 * i + 1].format);
     return model_plan(m, why);
 }
 
@@ -117,6 +127,8 @@ void plumb_model_free(plumb_model **model)
     free(m->specs);
     free(m->owner);
     free(m->streams);
+    free(m->how);
+    free(m->from_codes);
     free(m);
     *model = NULL;
 }

@@ -68,6 +68,10 @@ struct plumb_model {
     bool forward_only;
     size_t roles; /* PLUMB_ROLES, or those of fprop alone */
     plumb_delta delta;
+    plumb_accumulator *how; /* of each product, as it runs */
+    bool *from_codes;       /* of each site that shares no codes */
+    float *decoded;         /* an operand on its way from codes to codes */
+    size_t decoded_floats;
     bool show_attention;
     uint64_t seed, draw; /* plumb_model_draw */
     uint64_t *streams;   /* of each site */
@@ -143,7 +147,7 @@ plumb_status linear_forward(plumb_model *m, linear *l, const float *x, float *y,
 /* dx = dgrad; gradient at the linear's offset = wgrad. */
 plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const float *dy,
                              float *dx, float *gradient, plumb_error *why);
-size_t linear_workspace(const linear *l, size_t tokens);
+size_t linear_workspace(const plumb_model *m, const linear *l);
 
 /* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D; the sum of squares as its
  * site has it.  copy, unless NULL, becomes x: the residual stream, while it is at hand.
@@ -162,7 +166,7 @@ void rope_rotate(const plumb_model *m, float *qkv, bool inverse);
 plumb_status attention_forward(const plumb_model *m, layer *l, plumb_error *why);
 plumb_status attention_backward(const plumb_model *m, const layer *l, const float *d_o,
                                 float *d_qkv, plumb_error *why);
-size_t attention_workspace(const plumb_shape *shape);
+size_t attention_workspace(const plumb_model *m);
 
 /* swiglu.c: h = silu(gate) * up */
 void swiglu_forward(const plumb_model *m, const float *gate_up, float *h);

@@ -14,6 +14,11 @@ static float *floats(plumb_model *m, size_t rows, size_t cols)
     return plumb_arena_take(&m->arena, n, sizeof(float));
 }
 
+static size_t largest(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static const size_t role_use[PLUMB_ROLES] = {
     [PLUMB_FPROP_X] = PLUMB_MEMORY_ACTIVATIONS,  [PLUMB_FPROP_W] = PLUMB_MEMORY_WEIGHTS,
     [PLUMB_DGRAD_DY] = PLUMB_MEMORY_TEMPORARIES, [PLUMB_DGRAD_W] = PLUMB_MEMORY_WEIGHTS,
@@ -44,6 +49,8 @@ static plumb_status plan_role(plumb_model *m, linear *l, size_t role, size_t row
 
     if (status != PLUMB_OK)
         return status;
+    if (m->from_codes[site])
+        m->decoded_floats = largest(m->decoded_floats, rows * cols);
     m->arena.label = role_use[role];
     if (m->owner[site] == site && role_use[role] == PLUMB_MEMORY_TEMPORARIES)
         l->q[role].codes = passing_codes(m, bytes, role == PLUMB_WGRAD_DY);
@@ -93,7 +100,9 @@ static float *activation(plumb_model *m, size_t slot, bool kept, size_t cols)
 /* The input of a linear is read again only if its weight gradient has codes of its own. */
 static bool input_is_kept(const plumb_model *m, const linear *l)
 {
-    return !m->forward_only && m->owner[l->site + PLUMB_WGRAD_X] != l->site + PLUMB_FPROP_X;
+    const size_t site = l->site + PLUMB_WGRAD_X;
+
+    return !m->forward_only && m->owner[site] == site && !m->from_codes[site];
 }
 
 static void plan_activations(plumb_model *m, layer *l)
@@ -138,21 +147,19 @@ static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_err
     return attention_plan(m, index, l, why);
 }
 
-static size_t largest(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static size_t workspace_bytes(const plumb_model *m)
 {
-    const layer *l = &m->layers[0];
-    size_t bytes = attention_workspace(&m->shape);
+    size_t bytes = largest(attention_workspace(m), linear_workspace(m, &m->head));
 
-    bytes = largest(bytes, linear_workspace(&l->qkv, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->out, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->up, m->tokens));
-    bytes = largest(bytes, linear_workspace(&l->down, m->tokens));
-    return largest(bytes, linear_workspace(&m->head, m->tokens));
+    for (size_t i = 0; i < m->shape.layers; i++) {
+        const layer *l = &m->layers[i];
+
+        bytes = largest(bytes, linear_workspace(m, &l->qkv));
+        bytes = largest(bytes, linear_workspace(m, &l->out));
+        bytes = largest(bytes, linear_workspace(m, &l->up));
+        bytes = largest(bytes, linear_workspace(m, &l->down));
+    }
+    return bytes;
 }
 
 static void plan_shared(plumb_model *m)
@@ -181,6 +188,8 @@ static void plan_shared(plumb_model *m)
         m->d_gate_up = floats(m, n, 2 * s->ff);
         m->dh = floats(m, n, s->ff);
     }
+    if (m->decoded_floats > 0)
+        m->decoded = floats(m, m->decoded_floats, 1);
     m->row_floats = largest(largest(s->width, s->ff), s->context * s->context);
     for (int t = 0; t < m->threads; t++) {
         m->row[t] = floats(m, m->row_floats, 1);
@@ -200,6 +209,7 @@ plumb_status model_plan(plumb_model *m, plumb_error *why)
     memset(m->code_bytes, 0, sizeof m->code_bytes);
     memset(m->head_bytes, 0, sizeof m->head_bytes);
     m->has_ds = false;
+    m->decoded_floats = 0;
     for (size_t i = 0; i < m->shape.layers; i++) {
         status = plan_layer(m, i, &m->layers[i], why);
         if (status != PLUMB_OK)

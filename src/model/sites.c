@@ -6,6 +6,8 @@
 #include "quant/grain.h"
 #include "quant/spec.h"
 
+#include <string.h>
+
 /* The linears of a layer in order. */
 static const size_t linear_parts[] = {PLUMB_ATTN_QKV, PLUMB_ATTN_OUT, PLUMB_MLP_UP,
                                       PLUMB_MLP_DOWN};
@@ -166,6 +168,35 @@ void plumb_site_get(const plumb_shape *s, size_t index, plumb_site *site)
     }
 }
 
+size_t site_first(size_t index)
+{
+    return index - index % PLUMB_ROLES + linear_operands[index % PLUMB_ROLES].first;
+}
+
+size_t plumb_product_count(const plumb_shape *s)
+{
+    return site_softmax(s, 0, 0) / 2;
+}
+
+void plumb_product_name(const plumb_shape *s, size_t product, char name[PLUMB_SITE_NAME])
+{
+    plumb_site site;
+
+    plumb_site_get(s, 2 * product, &site);
+    plumb_print(name, PLUMB_SITE_NAME, "%s", site.name);
+    *strrchr(name, '/') = 0;
+}
+
+plumb_accumulator plumb_product_accumulator(const plumb_accumulator *how, plumb_format a,
+                                            plumb_format b)
+{
+    const plumb_unit *unit = plumb_unit_get(how->kind);
+
+    if (unit != NULL && plumb_unit_takes(unit, a, b, NULL) != PLUMB_OK)
+        return (plumb_accumulator){.kind = PLUMB_SUM_FP32};
+    return *how;
+}
+
 /* --- what they run in ----------------------------------------------------------------- */
 
 /* True when the codes and scales do not depend on the axis that the product contracts. */
@@ -180,9 +211,7 @@ size_t plumb_site_owner(const plumb_shape *shape, const plumb_spec *specs, size_
     size_t owner = site;
 
     if (site < linears) {
-        const size_t role = site % PLUMB_ROLES;
-
-        owner = site - role + linear_operands[role].first;
+        owner = site_first(site);
     } else if (site < site_softmax(shape, 0, 0)) {
         const size_t role = (site - linears) % PLUMB_ATTENTION_ROLES;
 

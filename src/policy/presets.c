@@ -71,6 +71,32 @@ static const plumb_rule deepseek_rules[] = {
     RULE(moments, "bf16"),
 };
 
+/* TransformerEngine MXFP8BlockScaling with its defaults: E4M3 for every operand, one E8M0 scale for
+ * 32 elements along the contraction, rounded up (RCEIL), each orientation from the high-precision
+ * tensor (transformer_engine/common/util/ptx.cuh, common/cast/mxfp8); the head as above.
+ */
+static const plumb_rule te_mxfp8_rules[] = {
+    RULE(products, "e4m3:mx32:mx-rceil"),
+    RULE(head_products, "bf16"),
+};
+
+/* The same with the scale of the OCP MX specification 1.0, section 6.3: rounded down, so that elements
+ * may saturate.  torchao has it as ScaleCalculationMode.FLOOR (prototype/mx_formats/mx_tensor.py).
+ */
+static const plumb_rule ocp_mx_rules[] = {
+    RULE(products, "e4m3:mx32:mx-floor"),
+    RULE(head_products, "bf16"),
+};
+
+/* torchao float8 rowwise (torchao/float8/config.py, ROWWISE): E4M3 for every operand, a power-of-two
+ * scale for all of the contracted axis, each orientation from the high-precision tensor.  Its amax
+ * is never below 1e-12 (float8_utils.py, EPS).
+ */
+static const plumb_rule torchao_rowwise_rules[] = {
+    RULE(products, "e4m3:row:pow2:floor=1e-12"),
+    RULE(head_products, "bf16"),
+};
+
 #define PRESET(name, rules, summary)                                                       \
     {                                                                                      \
         name, summary, rules, sizeof(rules) / sizeof((rules)[0])                           \
@@ -88,6 +114,13 @@ const plumb_preset plumb_presets[] = {
     PRESET("deepseek-v3", deepseek_rules,
            "DeepSeek-V3: E4M3, 1x128 for activations and gradients, 128x128 for weights, "
            "bf16 moments"),
+    PRESET("te-mxfp8", te_mxfp8_rules,
+           "TransformerEngine MXFP8BlockScaling: E4M3, a power of two for 32 elements, "
+           "rounded up"),
+    PRESET("ocp-mx", ocp_mx_rules,
+           "OCP MX 1.0: E4M3, a power of two for 32 elements, rounded down"),
+    PRESET("torchao-rowwise", torchao_rowwise_rules,
+           "torchao rowwise: E4M3, a power of two for each row that a product contracts"),
 };
 const size_t plumb_preset_count = sizeof plumb_presets / sizeof plumb_presets[0];
 

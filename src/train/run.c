@@ -166,10 +166,12 @@ static plumb_status steps(trainer *t, const char **reason, plumb_error *why)
         }
         status = run_step(t, &r, why);
         if (status == PLUMB_OK && first)
-            status = plumb_run_event(t->run, "effective",
-                                     json_pack("{s:I, s:o}", "step", (json_int_t)t->step,
-                                               "sites", sites_effective(&t->sites)),
-                                     why);
+            status =
+                plumb_run_event(t->run, "effective",
+                                json_pack("{s:I, s:o, s:o}", "step", (json_int_t)t->step,
+                                          "sites", sites_effective(&t->sites),
+                                          "accumulators", products_effective(&t->sites)),
+                                why);
         first = false;
         if (status != PLUMB_OK)
             return status;

@@ -197,7 +197,9 @@ plumb_status sites_create(const plumb_shape *shape, const settings *s, site_tabl
     }
     for (size_t i = 0; i < t->count; i++)
         t->names[i] = t->at[i].name;
-    return resolve_own(s, t, why);
+    const plumb_status status = resolve_own(s, t, why);
+
+    return status == PLUMB_OK ? products_create(s, t, why) : status;
 }
 
 void sites_free(site_table *t)
@@ -205,5 +207,7 @@ void sites_free(site_table *t)
     free(t->at);
     free(t->names);
     free(t->specs);
+    free(t->accumulators);
+    free(t->from_codes);
     *t = (site_table){0};
 }

@@ -23,7 +23,8 @@ typedef struct settings {
     int64_t warmup, steps;
     int64_t seed, data_seed;
     char *delta, *update_from, *reduce_order, *reduce_headroom, *reduce_scale;
-    json_t *rules, *faults;
+    plumb_strings from_codes;
+    json_t *rules, *faults, *accumulators;
     int64_t sensors_every, shadow_every, checkpoint_every, validation_batches, threads;
 } settings;
 
@@ -76,6 +77,8 @@ typedef struct site_table {
     plumb_spec *specs; /* effective, of the sites of the model */
     size_t count, operands;
     bool own_wire_scales;
+    plumb_accumulator *accumulators; /* of each product, as the run file asks */
+    bool *from_codes;                /* of each site of the model */
 } site_table;
 
 enum { STATE_M = 0, STATE_V, STATE_GRAD, STATE_MASTER, PARAMETER_SITES };
@@ -93,6 +96,11 @@ plumb_status sites_resolve(site_table *t, const plumb_rules *policy, plumb_error
 /* True when the rule matches one of them. */
 bool sites_match(const site_table *t, const plumb_rule *rule);
 void sites_free(site_table *t);
+
+/* products.c: accumulators of the products, and operands that are made from codes, by the run file */
+plumb_status products_create(const settings *s, site_table *t, plumb_error *why);
+/* Accumulators as they run, where not canonical: {"layer.0/mlp.up/fprop": "hopper-wgmma"}. */
+json_t *products_effective(const site_table *t);
 
 /* --- declare.c --- */
 

@@ -206,6 +206,8 @@ plumb_model_setup trainer_model(trainer *t)
                                .states = t->states,
                                .delta =
                                    (plumb_delta)settings_choice(t->settings.delta, DELTAS),
+                               .accumulators = t->sites.accumulators,
+                               .from_codes = t->sites.from_codes,
                                .show_attention = faults_in_attention(t),
                                .hook = t->faults.count > 0 ? faults_hook : NULL,
                                .hook_context = &t->faults,

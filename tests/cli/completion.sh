@@ -75,7 +75,7 @@ in_bash "demo diagnose" plumb d
 in_bash "e4m3 e4m3fnuz" plumb format e4m3
 in_bash "nt nn" plumb matmul --layout = n
 in_bash "mx32 mx-floor mx-ceil mx-even mx-rceil" plumb matmul --spec e4m3 : mx
-in_bash "te-delayed te-current" plumb train --set recipe = te
+in_bash "te-delayed te-current te-mxfp8" plumb train --set recipe = te
 in_bash "model.width=" plumb train --set model.wi
 in_bash "run.yaml" plumb train ru
 in_bash "folder" plumb report fo
@@ -97,7 +97,7 @@ in_fish() {
 if command -v fish >/dev/null; then
     in_fish "demo diagnose" "plumb d"
     in_fish "--layout=nn --layout=nt" "plumb matmul --layout=n"
-    in_fish "recipe=te-current recipe=te-delayed" "plumb train --set recipe=te"
+    in_fish "recipe=te-current recipe=te-delayed recipe=te-mxfp8" "plumb train --set recipe=te"
     in_fish "run.yaml" "plumb train ru"
     in_fish "--out=run.yaml" "plumb matmul --out=ru"
     in_fish "folder/" "plumb report fo"

@@ -159,32 +159,38 @@ static void presets(void)
     static const char *const ds = "e4m3:1x128:current:divide:floor=1e-4";
     static const char *const ds_w = "e4m3:128x128:current:divide:floor=1e-4";
     static const char *const ds_dy = "e4m3:1x128:current:divide:floor=1e-12";
+    static const char *const mx = "e4m3:mx32", *const floor = "e4m3:mx32:mx-floor";
+    static const char *const row = "e4m3:row:pow2:floor=1e-12";
     const struct {
-        const char *site, *own, *te_delayed, *te_current, *deepseek;
+        const char *site, *own, *te_delayed, *te_current, *deepseek, *mxfp8, *ocp, *rowwise;
     } rows[] = {
-        {"layer.0/attn.qkv/fprop/x", "bf16", delayed_f, "e4m3", ds},
-        {"layer.0/attn.qkv/fprop/w", "bf16", delayed_f, "e4m3", ds_w},
-        {"layer.12/mlp.down/dgrad/dy", "bf16", delayed_b, "e5m2", ds_dy},
-        {"layer.12/mlp.down/dgrad/w", "bf16", delayed_f, "e4m3", ds_w},
-        {"layer.3/mlp.up/wgrad/dy", "bf16", delayed_b, "e5m2", ds_dy},
-        {"layer.3/mlp.up/wgrad/x", "bf16", delayed_f, "e4m3", ds},
-        {"head/fprop/x", "bf16", "bf16", "bf16", "bf16"},
-        {"head/wgrad/dy", "bf16", "bf16", "bf16", "bf16"},
-        {"layer.0/mlp.up/optimizer/m", "fp32", "fp32", "fp32", "bf16"},
-        {"head/optimizer/v", "fp32", "fp32", "fp32", "bf16"},
-        {"head/collective/grad", "fp32", "fp32", "fp32", "fp32"},
-        {"layer.0/mlp.up/collective/grad", "fp32", "fp32", "fp32", "fp32"},
+        {"layer.0/attn.qkv/fprop/x", "bf16", delayed_f, "e4m3", ds, mx, floor, row},
+        {"layer.0/attn.qkv/fprop/w", "bf16", delayed_f, "e4m3", ds_w, mx, floor, row},
+        {"layer.12/mlp.down/dgrad/dy", "bf16", delayed_b, "e5m2", ds_dy, mx, floor, row},
+        {"layer.12/mlp.down/dgrad/w", "bf16", delayed_f, "e4m3", ds_w, mx, floor, row},
+        {"layer.3/mlp.up/wgrad/dy", "bf16", delayed_b, "e5m2", ds_dy, mx, floor, row},
+        {"layer.3/mlp.up/wgrad/x", "bf16", delayed_f, "e4m3", ds, mx, floor, row},
+        {"head/fprop/x", "bf16", "bf16", "bf16", "bf16", "bf16", "bf16", "bf16"},
+        {"head/wgrad/dy", "bf16", "bf16", "bf16", "bf16", "bf16", "bf16", "bf16"},
+        {"layer.0/mlp.up/optimizer/m", "fp32", "fp32", "fp32", "bf16", "fp32", "fp32",
+         "fp32"},
+        {"head/optimizer/v", "fp32", "fp32", "fp32", "bf16", "fp32", "fp32", "fp32"},
+        {"head/collective/grad", "fp32", "fp32", "fp32", "fp32", "fp32", "fp32", "fp32"},
+        {"layer.0/mlp.up/collective/grad", "fp32", "fp32", "fp32", "fp32", "fp32", "fp32",
+         "fp32"},
     };
-    const char *const names[] = {"bf16", "te-delayed", "te-current", "deepseek-v3"};
+    const char *const names[] = {"bf16",     "te-delayed", "te-current",     "deepseek-v3",
+                                 "te-mxfp8", "ocp-mx",     "torchao-rowwise"};
 
-    for (size_t p = 0; p < 4; p++) {
+    for (size_t p = 0; p < 7; p++) {
         const plumb_preset *preset = plumb_preset_find(names[p]);
 
         if (!CHECK(preset != NULL && preset->summary != NULL, "no preset %s", names[p]))
             continue;
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const char *want[] = {rows[i].own, rows[i].te_delayed, rows[i].te_current,
-                                  rows[i].deepseek};
+            const char *want[] = {rows[i].own,      rows[i].te_delayed, rows[i].te_current,
+                                  rows[i].deepseek, rows[i].mxfp8,      rows[i].ocp,
+                                  rows[i].rowwise};
             const plumb_spec own = parse(rows[i].own), due = parse(want[p]);
             plumb_spec got = {0};
             plumb_error why = {0};
@@ -199,7 +205,7 @@ static void presets(void)
         }
     }
     CHECK(plumb_preset_find("bf17") == NULL, "a preset bf17");
-    CHECK(plumb_preset_count == 4, "%zu presets", plumb_preset_count);
+    CHECK(plumb_preset_count == 7, "%zu presets", plumb_preset_count);
     check_done("presets");
 }
 

@@ -448,6 +448,9 @@ static void bad_input(void)
         {"recipe=fp3", "deepseek-v3"},
         {"model.heads=5", "heads"},
         {"batch.ranks=3", "micro_batches"},
+        {"from_codes=*/fprop/x", "wgrad/x"},
+        {"reduce.order=rung", "ring"},
+        {"attention.delta=stale", "output"},
         {"modle.width=8", "model.width"},
     };
 

@@ -83,7 +83,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/docs/run-files.md", getenv("PLUMB_SOURCE_DIR"));
     if (CHECK(plumb_file_read(path, 1 << 20, &text, &size, NULL) == PLUMB_OK, "no %s",
               path)) {
-        CHECK(blocks(text) == 2, "not two examples");
+        CHECK(blocks(text) == 4, "not four examples");
         check_done("examples of the docs");
         keys(text);
     }

@@ -297,10 +297,54 @@ static void cast_back(void)
     check_done("every new site can be cast back");
 }
 
+/* Accumulators and operands from codes act, are told, and are refused where they could not. */
+static void products(void)
+{
+    static const char *const bad[][2] = {
+        {"[{sites: 'layer.*/fprop', use: hopper}]", "hopper"},
+        {"[{sites: 'layer.9/fprop', use: exact}]", "no product of this model"},
+        {"[{sites: 'head/fprop', use: hopper-wgmma}]", "operands it takes"},
+        {"[{sites: '*', use: exact, raise: true}]", "raise"}};
+    char path[128], text[256];
+    json_t *events = NULL;
+    size_t ignored;
+
+    snprintf(path, sizeof path, "%s/products.yaml", test_root);
+    test_write(path, "accumulators: [{sites: '*/mlp.up/fprop', use: hopper-wgmma}]\n");
+    test_run plain = go(NULL, "recipe=te-mxfp8", NULL, 0, 2);
+    test_run unit = go(path, "recipe=te-mxfp8", NULL, 0, 2);
+    test_run codes = go(NULL, "recipe=te-mxfp8 from_codes=*/wgrad/x", NULL, 0, 2);
+
+    CHECK(test_differ(&plain, &unit) == 1, "the accumulator moves nothing");
+    CHECK(test_differ(&plain, &codes) == 1, "operands from codes move nothing");
+    CHECK(plumb_events_read(unit.dir, &events, &ignored, NULL) == PLUMB_OK, "no events");
+    const json_t *told = json_object_get(test_event(events, "effective"), "accumulators");
+    const char *up = json_string_value(json_object_get(told, "layer.1/mlp.up/fprop"));
+
+    CHECK(json_object_size(told) == 2 && up != NULL && strcmp(up, "hopper-wgmma") == 0,
+          "%zu accumulators in the event", json_object_size(told));
+    json_decref(events);
+    test_free(&plain);
+    test_free(&unit);
+    test_free(&codes);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        test_run r = test_request();
+
+        snprintf(text, sizeof text, "accumulators: %s\n", bad[i][0]);
+        test_write(path, text);
+        test_go(&r, path, "recipe=te-current");
+        CHECK(r.status == 3 && strstr(r.said, bad[i][1]) != NULL, "%s gives %d: %s",
+              bad[i][0], r.status, r.said);
+        test_free(&r);
+    }
+    check_done("products");
+}
+
 int main(void)
 {
     test_begin();
     golden();
+    products();
     everything();
     cast_back();
     test_end();
