@@ -265,6 +265,12 @@ void plumb_model_free(plumb_model **model);
  */
 void plumb_model_draw(plumb_model *model, uint64_t seed, uint64_t number);
 
+/* From its next cast on a site is quantised by this spec, which has the format, the grain and the rule
+ * of the one that it had: memory, and which sites share codes, stay as they are.  Of two sites that
+ * share codes the owner's counts.  PLUMB_UNSUPPORTED, and nothing happens, for any other spec.
+ */
+plumb_status plumb_model_respec(plumb_model *model, size_t site, const plumb_spec *spec);
+
 typedef struct plumb_loss {
     double mean; /* over the tokens of the call, nats */
     float worst; /* token; NaN if one is NaN */

@@ -148,6 +148,16 @@ plumb_status plumb_model_need(const plumb_model_setup *setup, plumb_memory *memo
     return status;
 }
 
+plumb_status plumb_model_respec(plumb_model *m, size_t site, const plumb_spec *spec)
+{
+    plumb_spec *own = &m->specs[site];
+
+    if (spec->format != own->format || spec->grain != own->grain || spec->rule != own->rule)
+        return PLUMB_UNSUPPORTED;
+    *own = *spec;
+    return PLUMB_OK;
+}
+
 void plumb_model_draw(plumb_model *m, uint64_t seed, uint64_t number)
 {
     m->seed = seed;

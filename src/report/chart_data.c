@@ -117,8 +117,8 @@ static const char *pick_site(const report_verdict *v)
 }
 
 /* Reads the site's statistics of one run, and its heat map; false when it has none. */
-static bool read_site(const char *run_dir, const char *site, size_t bytes,
-                      report_site_series *series, report_heat *heat)
+static bool read_site(const char *run_dir, const char *site, report_site_series *series,
+                      report_heat *heat)
 {
     plumb_samples samples = {0};
     plumb_error why;
@@ -126,7 +126,7 @@ static bool read_site(const char *run_dir, const char *site, size_t bytes,
     if (plumb_samples_read(run_dir, &samples, &why) == PLUMB_OK) {
         report_series_site(&samples, site, series, &why);
         if (series->headroom.count > 0)
-            report_heat_sites(&samples, bytes, heat, &why);
+            report_heat_sites(&samples, HEAT_BYTES, heat, &why);
     }
     plumb_samples_free(&samples);
     return series->headroom.count > 0;
@@ -137,8 +137,7 @@ static bool try_site(const char *study, const report_run *run, const char *site,
 {
     char path[4096];
 
-    return report_run_directory(study, run, path) &&
-           read_site(path, site, HEAT_BYTES, series, heat);
+    return report_run_directory(study, run, path) && read_site(path, site, series, heat);
 }
 
 /* What the directory says besides its samples: the deviation from bf16, and the site's format. */
@@ -271,8 +270,7 @@ plumb_status report_charts_load_run(const char *run_dir, const report_verdict *v
     if (charts->arm[REPORT_OWN][REPORT_LOSS].count > 0 && verdict->run_count > 0)
         charts->run[REPORT_OWN] = &verdict->runs[0];
     if (verdict->run_count > 0 && worst_site(run_dir, charts->site) &&
-        read_site(run_dir, charts->site, 2 * HEAT_BYTES, &charts->ill_series,
-                  &charts->ill_heat))
+        read_site(run_dir, charts->site, &charts->ill_series, &charts->ill_heat))
         charts->ill = &verdict->runs[0];
     load_words(run_dir, charts);
     return PLUMB_OK;

@@ -1,6 +1,7 @@
 /* Checkpoints: DIR/step-N/ with
  *
- *   state.safetensors  weights/NAME, m/NAME, v/NAME and scale/SITE (scale, pending, history)
+ *   state.safetensors  weights/NAME, m/NAME, v/NAME, scale/SITE (scale, pending, history), and what
+ *                      planted faults carry over
  *   state.json         step, config_hash, bytes and xxh3 of state.safetensors, what the moments
  *                      were stored in, and a hash of all that
  *
@@ -26,11 +27,23 @@
 #include "file/whole.h"
 
 static const char state_file[] = "state.safetensors", note_file[] = "state.json";
-enum { NAME = PLUMB_SITE_NAME + 16, SCALE_HEAD = 2 };
+enum { NAME = FAULT_NAME, SCALE_HEAD = 2 };
+
+/* What planted faults carry over; a run without them has none. */
+static size_t kept_count(const trainer *t)
+{
+    char name[FAULT_NAME];
+    unsigned char *data;
+    size_t count = 0, bytes;
+
+    while (faults_kept(t, count, name, &data, &bytes))
+        count++;
+    return count;
+}
 
 static size_t tensor_count(const trainer *t)
 {
-    return 3 * t->parameter_count + t->sites.operands;
+    return 3 * t->parameter_count + t->sites.operands + kept_count(t);
 }
 
 /* --- writing ---------------------------------------------------------------------------- */
@@ -99,18 +112,30 @@ static void pack_scales(const trainer *t, packed *p, size_t *count)
     }
 }
 
+static void pack_kept(const trainer *t, packed *p, size_t *count)
+{
+    unsigned char *data;
+    size_t bytes;
+
+    for (size_t i = 0; faults_kept(t, i, p->names[*count], &data, &bytes); i++, ++*count)
+        p->views[*count] = (plumb_named_view){
+            .name = p->names[*count],
+            .view = {.data = data, .type = PLUMB_TYPE_U8, .ndim = 1, .shape = {bytes}}};
+}
+
 static plumb_status pack(const trainer *t, packed *p, plumb_error *why)
 {
     size_t count = 0;
 
     p->views = calloc(tensor_count(t), sizeof *p->views);
-    p->names = calloc(tensor_count(t), sizeof *p->names);
+    p->names = calloc(tensor_count(t) + 1, sizeof *p->names);
     p->scales =
         calloc(t->sites.operands * (SCALE_HEAD + PLUMB_MAX_HISTORY), sizeof *p->scales);
     if (p->views == NULL || p->names == NULL || p->scales == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a checkpoint");
     pack_parameters(t, p, &count);
     pack_scales(t, p, &count);
+    pack_kept(t, p, &count);
     return PLUMB_OK;
 }
 
@@ -417,6 +442,24 @@ static plumb_status convert(trainer *t, const json_t *moments, json_t *converted
     return PLUMB_OK;
 }
 
+/* Where the policy has changed, a fault may keep other bytes, or what it kept may be missing: then it
+ * begins anew.
+ */
+static void read_kept(trainer *t, const plumb_safetensors *file)
+{
+    char name[FAULT_NAME];
+    unsigned char *data;
+    size_t bytes;
+
+    for (size_t i = 0; faults_kept(t, i, name, &data, &bytes); i++) {
+        const plumb_named_view *found = plumb_safetensors_find(file, name);
+
+        if (found != NULL && found->view.type == PLUMB_TYPE_U8 && found->view.ndim == 1 &&
+            found->view.shape[0] == bytes)
+            memcpy(data, found->view.data, bytes);
+    }
+}
+
 static plumb_status read_state(trainer *t, const char *ref, const char *path,
                                const json_t *note, plumb_error *why)
 {
@@ -427,12 +470,14 @@ static plumb_status read_state(trainer *t, const char *ref, const char *path,
         status = plumb_safetensors_open(path, &file, why);
     if (status != PLUMB_OK)
         return status;
-    if (plumb_safetensors_count(file) != tensor_count(t))
+    if (plumb_safetensors_count(file) != tensor_count(t) && t->faults.count == 0)
         status = refuse(why, ref, "the number of tensors differs");
     if (status == PLUMB_OK)
         status = read_parameters(t, file, ref, why);
     if (status == PLUMB_OK)
         status = read_scales(t, file, ref, why);
+    if (status == PLUMB_OK)
+        read_kept(t, file);
     plumb_safetensors_close(&file);
     return status;
 }

@@ -392,6 +392,7 @@ plumb_status plumb_train_footprint(const char *path, const char *const *override
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory");
     plumb_request_init(&t->request);
     t->timed = true;
+    t->path = path;
     status = settings_load(path, overrides, override_count, &t->settings, why);
     if (status == PLUMB_OK)
         status = look(t, measure, before, footprint, why);

@@ -66,6 +66,7 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
     plumb_loss loss;
     plumb_status status;
 
+    faults_call(t, rank, micro);
     plumb_model_draw(t->model, trainer_seed(t), trainer_draw(t, step, 1 + call));
     status = plumb_model_forward(t->model, t->weights, tokens, &loss, why);
 
@@ -73,6 +74,7 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
         status = plumb_model_backward(t->model, t->weights, tokens, gradient, why);
     if (status != PLUMB_OK)
         return status;
+    faults_gradient(t, gradient);
     r->loss += loss.mean;
     if (call == 0 || loss.worst > r->loss_worst || isnan(loss.worst))
         r->loss_worst = isnan(r->loss_worst) ? r->loss_worst : loss.worst;
@@ -101,8 +103,11 @@ plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error
             status = micro_batch(t, step, rank, micro, r, why);
         divide(t, t->share[rank], t->micro_batches);
     }
-    for (size_t i = 0; i < t->parameter_count && status == PLUMB_OK; i++)
+    for (size_t i = 0; i < t->parameter_count && status == PLUMB_OK; i++) {
+        faults_shares(t, i);
         status = wire_reduce(t, step, i, why);
+        faults_sum(t, i);
+    }
     if (status != PLUMB_OK)
         return status;
     divide(t, t->share[0], t->ranks);

@@ -214,7 +214,7 @@ static plumb_status run(trainer *t, plumb_error *why)
         if (status == PLUMB_OK)
             status = check_start(t, why);
         if (status == PLUMB_OK) {
-            faults_between(&t->faults, t->step, &t->sites, t->states);
+            faults_start(t);
             status = steps(t, &reason, why);
         }
         ended = sensors_flush(t, &ending);
@@ -290,6 +290,7 @@ int plumb_train_main(const char *path, const char *const *overrides, size_t over
     sigaction(SIGTERM, &action, &old_term);
     sigaction(SIGINT, &action, &old_int);
     plumb_request_init(&t->request);
+    t->path = path;
     t->watch = watch;
     t->watch_context = context;
     status = train(t, path, overrides, override_count, why);

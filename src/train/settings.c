@@ -63,7 +63,7 @@ static const plumb_setting table[] = {
     {"from_codes", PLUMB_SETTING_LIST, offsetof(settings, from_codes), 0, 0, NULL, NULL,
      "operands that are quantised from the codes of the same tensor"},
     {"faults", PLUMB_SETTING_TABLE, offsetof(settings, faults), 0, 0, NULL, NULL,
-     "list of planted faults: {kind, sites, from, factor}"},
+     "list of planted faults: {kind, sites, from, ...} (docs/faults.md)"},
     INT("sensors.every", sensors_every, 0, 1000000, "10",
         "site statistics every so many steps; 0: off"),
     INT("sensors.shadow_every", shadow_every, 0, 1000000, "0",

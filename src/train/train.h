@@ -111,29 +111,36 @@ plumb_status sites_declare(const site_table *t, plumb_declaration *d, plumb_erro
 
 /* --- faults.c -------------------------------------------------------------------- */
 
-typedef struct fault {
-    bool frozen; /* else the decode scales are multiplied */
-    int64_t from;
-    float factor;
-    bool *hits;               /* per operand site */
-    plumb_scale_state *saved; /* per operand site, what `from` began with */
-    bool has_saved;
-} fault;
+enum { FAULT_NAME = PLUMB_SITE_NAME + 32 };
 
+/* Planted faults (train/faults.h); nothing else of the trainer knows what they do. */
 typedef struct faults {
-    fault *at;
+    struct fault *at;
     size_t count;
-    int64_t step; /* the one that is running */
+    int64_t step;       /* the one that is running */
+    size_t rank, micro; /* whose call of the model is running */
 } faults;
 
-plumb_status faults_create(const json_t *json, const site_table *t, faults *f,
-                           plumb_error *why);
-void faults_free(faults *f);
-/* A plumb_site_hook with a struct faults as context. */
+struct trainer;
+
+/* Of a trainer with sizes and sites.  Says in one sentence what cannot be planted. */
+plumb_status faults_create(struct trainer *t, plumb_error *why);
+void faults_free(struct trainer *t);
+bool faults_hit(const struct trainer *t, size_t number, size_t site);
+/* Before the first step of a run, which may be a resumed one; and between steps. */
+void faults_start(struct trainer *t);
+void faults_between(struct trainer *t);
+/* A plumb_site_hook with a struct trainer as context. */
 void faults_hook(void *context, size_t index, plumb_quantized *q, plumb_scale_state *state);
-/* Between steps: `done` steps are complete. */
-void faults_between(faults *f, int64_t done, const site_table *t,
-                    plumb_scale_state *states);
+/* Before a call of the model, and with the gradient that it made. */
+void faults_call(struct trainer *t, size_t rank, size_t micro);
+void faults_gradient(struct trainer *t, float *gradient);
+/* Around the all-reduce of one parameter. */
+void faults_shares(struct trainer *t, size_t parameter);
+void faults_sum(struct trainer *t, size_t parameter);
+/* What goes into a checkpoint: tensor `index` of faults_kept; false behind the last. */
+bool faults_kept(const struct trainer *t, size_t index, char name[FAULT_NAME],
+                 unsigned char **data, size_t *bytes);
 
 /* --- the trainer ------------------------------------------------------------------- */
 
@@ -153,6 +160,7 @@ struct sensors;
 typedef struct trainer {
     settings settings;
     plumb_request request;
+    const char *path; /* of the run file, for sentences; NULL: none */
     plumb_shape shape;
     corpus corpus;
     plumb_rules policy;

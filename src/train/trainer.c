@@ -151,7 +151,7 @@ static plumb_status resolve_sites(trainer *t, plumb_error *why)
     if (status == PLUMB_OK)
         status = sites_resolve(&t->sites, &t->policy, why);
     if (status == PLUMB_OK)
-        status = faults_create(t->settings.faults, &t->sites, &t->faults, why);
+        status = faults_create(t, why);
     return status;
 }
 
@@ -162,7 +162,7 @@ static bool faults_in_attention(const trainer *t)
 
     for (size_t i = 0; i < t->faults.count; i++) {
         for (size_t j = 0; j < t->sites.operands; j++)
-            any |= t->faults.at[i].hits[j] && t->sites.at[j].kind == PLUMB_SITE_ATTENTION;
+            any |= faults_hit(t, i, j) && t->sites.at[j].kind == PLUMB_SITE_ATTENTION;
     }
     return any;
 }
@@ -210,7 +210,7 @@ plumb_model_setup trainer_model(trainer *t)
                                .from_codes = t->sites.from_codes,
                                .show_attention = faults_in_attention(t),
                                .hook = t->faults.count > 0 ? faults_hook : NULL,
-                               .hook_context = &t->faults,
+                               .hook_context = t,
                                .count = t->sensors != NULL,
                                .times = t->timed ? &t->times : NULL};
 }
@@ -279,7 +279,7 @@ plumb_status trainer_step(trainer *t, step_result *r, plumb_error *why)
         return status;
     state_update_scales(t);
     t->step = step;
-    faults_between(&t->faults, t->step, &t->sites, t->states);
+    faults_between(t);
     r->state_hash = state_hash(t);
     return PLUMB_OK;
 }
@@ -289,7 +289,7 @@ void trainer_free(trainer *t)
     sensors_free(t);
     plumb_model_free(&t->model);
     plumb_arena_free(&t->arena);
-    faults_free(&t->faults);
+    faults_free(t);
     sites_free(&t->sites);
     plumb_rules_free(&t->policy);
     free(t->corpus.text);

@@ -183,7 +183,8 @@ static inline int64_t test_differ(const test_run *a, const test_run *b)
         const plumb_metrics *y = &b->history.at[j];
 
         if (y->step == x->step && (x->state_hash != y->state_hash || !x->has_state_hash ||
-                                   x->batch_hash != y->batch_hash || x->loss != y->loss))
+                                   x->batch_hash != y->batch_hash ||
+                                   (x->loss != y->loss && !isnan(x->loss + y->loss))))
             return x->step;
     }
     return 0;

@@ -2,7 +2,7 @@
  * scales of every operand site, step by step, beside a trainer without faults.
  */
 #include "run.h"
-#include "train/train.h"
+#include "train/faults.h"
 
 static trainer *make(const char *recipe, const char *planted)
 {
@@ -19,6 +19,7 @@ static trainer *make(const char *recipe, const char *planted)
 
     CHECK_OK(settings_load(path, at, count, &t->settings, &why), why);
     CHECK_OK(trainer_create(t, &why), why);
+    faults_start(t);
     return t;
 }
 
@@ -30,15 +31,10 @@ static void drop(trainer *t)
 
 static void step(trainer *t)
 {
-    step_result r = {0};
+    step_result r;
     plumb_error why = {0};
 
-    faults_between(&t->faults, t->step, &t->sites, t->states);
-    batch_fill(t, t->step + 1, &r.batch_hash);
-    CHECK_OK(gradient_step(t, t->step + 1, &r, &why), why);
-    CHECK_OK(adamw_step(t, t->step + 1, &r, &why), why);
-    state_update_scales(t);
-    t->step++;
+    CHECK_OK(trainer_step(t, &r, &why), why);
 }
 
 static bool same_codes(const plumb_quantized *a, const plumb_quantized *b)
@@ -132,7 +128,6 @@ static void frozen(void)
     memcpy(at, t->states, t->sites.operands * sizeof *at);
     for (int i = 0; i < 6; i++) {
         step(t);
-        faults_between(&t->faults, t->step, &t->sites, t->states);
         for (size_t j = 0; j < t->sites.operands; j++) {
             const char *name = t->sites.at[j].name;
             const size_t owner = plumb_site_owner(&t->shape, t->sites.specs, j);
@@ -185,34 +180,93 @@ static void healed(void)
     check_done("a cast back heals");
 }
 
-static void refusals(void)
+/* The sentence has the file, the key, and what is allowed. */
+static void refused(const char *entry, const char *key, const char *allowed, int ranks)
 {
-    static const struct {
-        const char *yaml, *word;
-    } bad[] = {
-        {"faults: [{kind: melted, sites: \"*\", from: 1}]\n", "frozen-scale"},
-        {"faults: [{kind: frozen-scale, sites: \"*\", from: 0}]\n", "from"},
-        {"faults: [{kind: frozen-scale, sites: \"*\"}]\n", "from"},
-        {"faults: [{kind: frozen-scale, sites: \"*\", from: 1, factor: 2}]\n", "factor"},
-        {"faults: [{kind: scale-factor, sites: \"*\", from: 1}]\n", "factor"},
-        {"faults: [{kind: scale-factor, sites: \"*\", from: 1, factor: -1}]\n", "factor"},
-        {"faults: [{kind: scale-factor, sites: \"layer.9/*\", from: 1, factor: 2}]\n",
-         "matches"},
-        {"faults: [{kind: scale-factor, from: 1, factor: 2}]\n", "sites"},
-    };
-    char path[128];
+    test_run r = test_request();
+    char path[128], yaml[500];
 
     snprintf(path, sizeof path, "%s/bad.yaml", test_root);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        test_run r = test_request();
+    snprintf(yaml, sizeof yaml, "batch: {ranks: %d}\nfaults: [{%s}]\n", ranks, entry);
+    test_write(path, yaml);
+    test_go(&r, path, "");
+    CHECK(r.status == 3 && strstr(r.said, "bad.yaml: faults[0]") != NULL &&
+              strstr(r.said, key) != NULL && strstr(r.said, allowed) != NULL,
+          "%s gives %d: %s", entry, r.status, r.said);
+    test_free(&r);
+}
 
-        test_write(path, bad[i].yaml);
-        test_go(&r, path, "");
-        CHECK(r.status == 3 && strstr(r.said, bad[i].word) != NULL, "%s gives %d: %s",
-              bad[i].yaml, r.status, r.said);
-        test_free(&r);
-    }
+static void refusals(void)
+{
+    static const char *const bad[][3] = {
+        {"kind: melted, sites: \"*\", from: 1", ".kind is 'melted'", "allowed: the"},
+        {"kind: frozen-sclae, sites: \"*\", from: 1", ".kind is 'frozen-sclae'",
+         "'frozen-scale'"},
+        {"sites: \"*\", from: 1", ".kind is missing", "docs/faults.md"},
+        {"kind: frozen-scale, sites: \"*\", from: 0", ".from is 0", "from 1 to"},
+        {"kind: frozen-scale, sites: \"*\", from: 1.5", ".from is 1.5", "a whole number"},
+        {"kind: frozen-scale, sites: \"*\"", ".from is missing", "from 1 to"},
+        {"kind: frozen-scale, sites: \"*\", from: 1, factor: 2", "no key 'factor'",
+         "allowed: kind, sites, from"},
+        {"kind: frozen-scale, from: 1", ".sites is missing", "a glob or a list"},
+        {"kind: frozen-scale, sites: \"layer.9/*\", from: 1", ".sites matches no",
+         "operand of a product"},
+        {"kind: dropped-rank, sites: \"*/fprop/x\", from: 1, rank: 1", ".sites matches no",
+         "collective/grad"},
+        {"kind: dropped-rank, sites: \"*\", from: 1, rank: 2", ".rank is 2", "from 0 to 1"},
+        {"kind: dropped-micro-batch, sites: \"*\", from: 1, micro_batch: 1",
+         ".micro_batch is 1", "from 0 to 0"},
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(bad[i][0], bad[i][1], bad[i][2], 2);
+    refused("kind: dropped-rank, sites: \"*\", from: 1, rank: 0",
+            "kind dropped-rank needs batch.ranks", "at least 2, which is 1", 1);
     check_done("faults that cannot be planted");
+}
+
+/* One parameter of a kind out of its range, or missing; the others at their least. */
+static void spoil(const fault_kind *kind, size_t which, const char *value,
+                  const char *allowed)
+{
+    char entry[300], key[40];
+
+    snprintf(entry, sizeof entry, "kind: %s, sites: \"*\", from: 1", kind->name);
+    for (size_t i = 0; i < FAULT_PARAMETERS && kind->parameters[i].name != NULL; i++) {
+        const size_t used = strlen(entry);
+
+        if (i == which && value != NULL)
+            snprintf(entry + used, sizeof entry - used, ", %s: %s",
+                     kind->parameters[i].name, value);
+        else if (i != which)
+            snprintf(entry + used, sizeof entry - used, ", %s: %.9g",
+                     kind->parameters[i].name, kind->parameters[i].least);
+    }
+    snprintf(key, sizeof key, ".%s is ", kind->parameters[which].name);
+    refused(entry, key, allowed, 2);
+}
+
+static void ranges(void)
+{
+    for (size_t k = 0; fault_kind_at(k) != NULL; k++) {
+        const fault_kind *kind = fault_kind_at(k);
+
+        for (size_t i = 0; i < FAULT_PARAMETERS && kind->parameters[i].name != NULL; i++) {
+            const fault_parameter *p = &kind->parameters[i];
+            char low[40], high[40];
+
+            snprintf(low, sizeof low, "%.17g", p->least < 0 ? p->least * 2 : p->least - 1);
+            snprintf(high, sizeof high, "%.17g", p->most * 2);
+            spoil(kind, i, low, "allowed: a ");
+            spoil(kind, i, high, "allowed: a ");
+            spoil(kind, i, "many", "is no number; allowed: a ");
+            if (isnan(p->fallback))
+                spoil(kind, i, NULL, "is missing; allowed: a ");
+            if (p->whole)
+                spoil(kind, i, "0.5", "a whole number");
+        }
+    }
+    check_done("parameters of each kind");
 }
 
 int main(void)
@@ -221,6 +275,7 @@ int main(void)
     /* Processes first: a run in this one starts threads, and fork does not take them along. */
     healed();
     refusals();
+    ranges();
     factor("te-current");
     factor("deepseek-v3");
     factor_on_bf16();
