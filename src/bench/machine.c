@@ -121,9 +121,13 @@ bool bench_may_run(unsigned cpu)
 
 const char *bench_level(void)
 {
-    const unsigned cpu = plumb_cpu_flags();
+    const char *name, *best = "baseline";
+    unsigned mask;
 
-    return cpu & PLUMB_CPU_AVX512 ? "avx512" : cpu & PLUMB_CPU_AVX2 ? "avx2" : "baseline";
+    for (size_t i = 0; (name = plumb_cpu_level_name(i)) != NULL; i++)
+        if (plumb_cpu_parse(name, &mask) && bench_may_run(mask))
+            best = name;
+    return best;
 }
 
 double bench_clock(void)

@@ -13,17 +13,23 @@ result() { # OK|NOT TEXT
     echo "$1 $number - $2"
 }
 
-fresh() {
-    rm -rf "${copy:?}/tree"
-    mkdir "$copy/tree"
-    for part in src include tests cmake; do
-        cp -R "$root/$part" "$copy/tree/"
-    done
+mkdir "$copy/tree"
+for part in src include tests cmake; do
+    cp -R "$root/$part" "$copy/tree/"
+done
+
+# mend FILE: as it is in the tree again, or not there.
+mend() {
+    rm -f "$copy/tree/$1"
+    if [ -e "$root/$1" ]; then
+        cp "$root/$1" "$copy/tree/$1"
+    else
+        rmdir -p --ignore-fail-on-non-empty "$copy/tree/$(dirname "$1")"
+    fi
 }
 
 # holds RULE: the untouched copy passes.
 holds() {
-    fresh
     if sh "$root/tests/house/$1.sh" "$copy/tree" >"$copy/out"; then
         result ok "$1 passes on the tree"
     else
@@ -34,7 +40,6 @@ holds() {
 
 # refuses RULE WORDS FILE TEXT: with TEXT at the end of FILE, RULE fails and says WORDS.
 refuses() {
-    fresh
     mkdir -p "$(dirname "$copy/tree/$3")"
     printf '%b\n' "$4" >>"$copy/tree/$3"
     if sh "$root/tests/house/$1.sh" "$copy/tree" >"$copy/out"; then
@@ -45,6 +50,7 @@ refuses() {
         sed 's/^/# /' "$copy/out"
         result "not ok" "$1 failed on '$4' in $3 without saying '$2'"
     fi
+    mend "$3"
 }
 
 holds layers
@@ -85,13 +91,13 @@ refuses tidy "a path of one machine" tests/base/new.c '/* x */\nchar x[] = "/t''
 
 # header NAME TEXT: include/plumb/format.h with TEXT at its end does not compile alone.
 header() {
-    fresh
     printf '%b\n' "$2" >>"$copy/tree/include/plumb/format.h"
     if PLUMB_SOURCE_DIR=$copy/tree sh "$root/tests/house/headers.sh" >"$copy/out" 2>&1; then
         result "not ok" "headers passed: $1"
     else
         result ok "headers refuses: $1"
     fi
+    mend include/plumb/format.h
 }
 header "a type from a header that is not included" 'extern FILE *x;'
 header "no guard" 'struct twice { int x; };'
