@@ -30,6 +30,9 @@ static const char *const specs[] = {
     "e4m3:row:current",
     "e4m3:mx32",
     "e2m1:nvfp4",
+    "e4m3:stochastic",
+    "e5m2:1x128:stochastic8",
+    "bf16:stochastic",
 };
 static const size_t rows_of[] = {1, 64, 128, 129, 300, ROWS};
 static const size_t cols_of[] = {1, 16, 100, COLS};
@@ -96,10 +99,17 @@ static void try(const plumb_spec *spec, const float *x, size_t rows, size_t cols
         r->state.pending = rows % 2 == 0 ? 1e30f : 3;
         r->q = (plumb_quantized){.codes = r->codes, .d = r->d};
     }
-    CHECK_OK(plumb_quantize(spec, x, rows, cols, along_rows, &made[0].state, true,
-                            &made[0].q, &made[0].counts, &why),
-             why);
-    CHECK_OK(bands_quantise(&m, spec, x, rows, cols, along_rows, NULL, &made[1].state,
+    const plumb_source source = {PLUMB_FP32, x, rows, cols, cols};
+    const plumb_draw draw = {3, 5};
+    const plumb_copies copies = {.along_columns = along_rows ? NULL : &made[0].q,
+                                 .along_rows = along_rows ? &made[0].q : NULL,
+                                 .column_counts = &made[0].counts,
+                                 .row_counts = &made[0].counts};
+
+    CHECK_OK(
+        plumb_quantize_copies(spec, &source, &draw, &made[0].state, true, &copies, &why),
+        why);
+    CHECK_OK(bands_quantise(&m, spec, x, rows, cols, along_rows, &draw, &made[1].state,
                             &made[1].q, &made[1].counts, &why),
              why);
     compare(&made[0], &made[1], bytes, scales, what);
