@@ -6,6 +6,8 @@
  *       x = x + mlp.down(swiglu(mlp.up(rmsnorm(x))))
  *   logits = head(rmsnorm(x));  loss = mean cross-entropy of the next byte
  *
+ * with the variants of plumb_shape: LayerNorm, GELU, normalised q and k, the embedding as head.
+ *
  * Linears and attention run their products on operands that are quantised as the caller says, site
  * by site; sums of norms, softmax and loss are rounded as it says; everything else is fp32.  The
  * bits depend on the weights, the tokens, the specs and the draw, never on the number of threads
@@ -37,15 +39,20 @@ typedef struct plumb_shape {
     size_t layers; /* 1 to PLUMB_MAX_LAYERS */
     size_t width;  /* a multiple of 2 * heads */
     size_t heads;
-    size_t ff;      /* inner width of SwiGLU */
+    size_t ff;      /* inner width of the MLP */
     size_t context; /* tokens of a sequence */
+
+    bool layer_norm; /* LayerNorm without bias, not RMSNorm */
+    bool gelu;       /* mlp.up has ff outputs, and GELU (tanh) of them, not SwiGLU */
+    bool qk_norm;   /* q and k of each head through RMSNorm without weights, then rotated */
+    bool tied_head; /* the head's weights are the embedding: there is no parameter "head" */
 } plumb_shape;
 
 /* PLUMB_BAD_SHAPE with a sentence when the numbers do not fit together. */
 plumb_status plumb_shape_check(const plumb_shape *shape, plumb_error *why);
 
 /* Parameters in order: embedding; per layer attn.norm, attn.qkv, attn.out, mlp.norm, mlp.up,
- * mlp.down; final.norm; head.  They lie one behind the other in one array of floats.
+ * mlp.down; final.norm; head, unless it is tied.  They lie one behind the other in one array of floats.
  */
 enum {
     PLUMB_LAYER_PARAMETERS = 6,

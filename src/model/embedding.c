@@ -20,7 +20,9 @@ void embedding_backward(const plumb_model *m, const uint8_t *tokens, const float
 {
     const size_t width = m->shape.width, context = m->shape.context;
 
-    memset(d_table, 0, PLUMB_VOCABULARY * width * sizeof *d_table);
+    /* A tied head has left its own gradient. */
+    if (!m->shape.tied_head)
+        memset(d_table, 0, PLUMB_VOCABULARY * width * sizeof *d_table);
     for (size_t i = 0; i < m->tokens; i++) {
         float *row = d_table + sequence(m, tokens, i / context)[i % context] * width;
 

@@ -4,6 +4,7 @@
  * computed by one thread, and every sum has a fixed order.
  */
 #include "model/attention.h"
+#include "model/variants.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,16 +194,33 @@ plumb_status plumb_model_weights(plumb_model *m, const float *weights, plumb_err
     return status;
 }
 
+typedef void norm_function(plumb_model *m, size_t site, const float *x, const float *g,
+                           float *r, float *y, float *copy);
+typedef void norm_gradient(const plumb_model *m, const float *x, const float *g,
+                           const float *r, const float *dy, bool add, float *dx, float *dg);
+
+static norm_function *norm_forward(const plumb_model *m)
+{
+    return m->shape.layer_norm ? layernorm_forward : rmsnorm_forward;
+}
+
+static norm_gradient *norm_backward(const plumb_model *m)
+{
+    return m->shape.layer_norm ? layernorm_backward : rmsnorm_backward;
+}
+
 /* x2 = x + attn.out(attention(rope(attn.qkv(rmsnorm(x))))) */
 static plumb_status attention_block(plumb_model *m, layer *l, const float *weights,
                                     plumb_error *why)
 {
     plumb_status status;
 
-    rmsnorm_forward(m, l->norm_site, l->x, weights + l->norm1, l->r1, l->n1, l->x2);
+    norm_forward(m)(m, l->norm_site, l->x, weights + l->norm1, l->r1, l->n1, l->x2);
     status = linear_forward(m, &l->qkv, l->n1, l->q_k_v, false, why);
     if (status != PLUMB_OK)
         return status;
+    if (m->shape.qk_norm)
+        qk_norm_forward(m, l->q_k_v, l->rqk);
     rope_rotate(m, l->q_k_v, false);
     status = l->cast_attention ? attention_cast_forward(m, l, why)
                                : attention_forward(m, l, why);
@@ -215,12 +233,12 @@ static plumb_status attention_block(plumb_model *m, layer *l, const float *weigh
 static plumb_status mlp_block(plumb_model *m, layer *l, const float *weights, float *y,
                               plumb_error *why)
 {
-    rmsnorm_forward(m, l->norm_site + 1, l->x2, weights + l->norm2, l->r2, l->n2, y);
+    norm_forward(m)(m, l->norm_site + 1, l->x2, weights + l->norm2, l->r2, l->n2, y);
     const plumb_status status = linear_forward(m, &l->up, l->n2, l->gate_up, false, why);
 
     if (status != PLUMB_OK)
         return status;
-    swiglu_forward(m, l->gate_up, l->h);
+    (m->shape.gelu ? gelu_forward : swiglu_forward)(m, l->gate_up, l->h);
     return linear_forward(m, &l->down, l->h, y, true, why);
 }
 
@@ -247,7 +265,7 @@ plumb_status plumb_model_forward(plumb_model *m, const float *weights,
     if (status != PLUMB_OK)
         return status;
     begin = clock_begin(m, &m->times->ends);
-    rmsnorm_forward(m, site_norm(&m->shape, NORMS_OF_LAYER * m->shape.layers), m->x,
+    norm_forward(m)(m, site_norm(&m->shape, NORMS_OF_LAYER * m->shape.layers), m->x,
                     weights + m->final_norm, m->rf, m->nf, NULL);
     status = linear_forward(m, &m->head, m->nf, m->logits, false, why);
     if (status == PLUMB_OK)
@@ -263,10 +281,10 @@ static plumb_status mlp_backward(plumb_model *m, layer *l, const float *weights,
 
     if (status != PLUMB_OK)
         return status;
-    swiglu_backward(m, l->gate_up, m->dh, m->d_gate_up);
+    (m->shape.gelu ? gelu_backward : swiglu_backward)(m, l->gate_up, m->dh, m->d_gate_up);
     status = linear_backward(m, &l->up, l->n2, m->d_gate_up, m->dn, gradient, why);
     if (status == PLUMB_OK)
-        rmsnorm_backward(m, l->x2, weights + l->norm2, l->r2, m->dn, true, m->dx,
+        norm_backward(m)(m, l->x2, weights + l->norm2, l->r2, m->dn, true, m->dx,
                          gradient + l->norm2);
     return status;
 }
@@ -281,10 +299,12 @@ static plumb_status attention_block_backward(plumb_model *m, layer *l, const flo
                                    : attention_backward(m, l, m->d_o, m->d_qkv, why);
     if (status != PLUMB_OK)
         return status;
+    if (m->shape.qk_norm)
+        qk_norm_backward(m, l->q_k_v, l->rqk, m->d_qkv);
     rope_rotate(m, m->d_qkv, true);
     status = linear_backward(m, &l->qkv, l->n1, m->d_qkv, m->dn, gradient, why);
     if (status == PLUMB_OK)
-        rmsnorm_backward(m, l->x, weights + l->norm1, l->r1, m->dn, true, m->dx,
+        norm_backward(m)(m, l->x, weights + l->norm1, l->r1, m->dn, true, m->dx,
                          gradient + l->norm1);
     return status;
 }
@@ -298,7 +318,7 @@ plumb_status plumb_model_backward(plumb_model *m, const float *weights,
 
     if (status != PLUMB_OK)
         return status;
-    rmsnorm_backward(m, m->x, weights + m->final_norm, m->rf, m->dn, false, m->dx,
+    norm_backward(m)(m, m->x, weights + m->final_norm, m->rf, m->dn, false, m->dx,
                      gradient + m->final_norm);
     clock_end(m, begin);
     begin = clock_begin(m, &m->times->layers);

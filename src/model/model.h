@@ -42,15 +42,16 @@ typedef struct layer {
     float *x;       /* [N, D] input; the output is the next layer's x */
     float *r1, *n1; /* [N], [N, D] 1/rms and normalised input of attention */
     float *q_k_v;   /* [N, 3D] after rotation */
+    float *rqk;     /* [N, 2H] 1/rms of q and k, where they are normalised */
     float *p;       /* [B, H, T, T] attention probabilities */
     float *o;       /* [N, D] heads side by side */
     float *x2;      /* [N, D] after attention */
     float *r2, *n2; /* [N], [N, D] */
-    float *gate_up; /* [N, 2F] gate, then up */
+    float *gate_up; /* [N, 2F] gate, then up; [N, F] of GELU */
     float *h;       /* [N, F] silu(gate) * up */
 } layer;
 
-enum { LAYER_ARRAYS = 11 };
+enum { LAYER_ARRAYS = 12 };
 
 struct plumb_model {
     plumb_shape shape;
@@ -149,6 +150,9 @@ plumb_status linear_backward(plumb_model *m, linear *l, const float *x, const fl
                              float *dx, float *gradient, plumb_error *why);
 size_t linear_workspace(const plumb_model *m, const linear *l);
 
+/* rmsnorm.c: the sum of squares as a site has it, squares in memory of its own */
+float cast_squares(const plumb_model *m, size_t site, size_t row, const float *x,
+                   float *squares, plumb_counts *counts);
 /* rmsnorm.c: y = x * r * g with r = 1/sqrt(mean(x^2) + 1e-5), rows of D; the sum of squares as its
  * site has it.  copy, unless NULL, becomes x: the residual stream, while it is at hand.
  */

@@ -109,10 +109,11 @@ static void plan_activations(plumb_model *m, layer *l)
 {
     const plumb_shape *s = &m->shape;
     const bool kept = !m->forward_only;
+    const size_t of_rows = s->layer_norm ? 2 : 1; /* 1/deviation, mean */
 
     m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
     l->x = activation(m, 0, kept, s->width);
-    l->r1 = activation(m, 1, kept, 1);
+    l->r1 = activation(m, 1, kept, of_rows);
     l->n1 = activation(m, 2, input_is_kept(m, &l->qkv), s->width);
     l->q_k_v = activation(m, 3, kept, 3 * s->width);
     l->p = activation(m, 4, kept, s->heads * s->context);
@@ -120,10 +121,12 @@ static void plan_activations(plumb_model *m, layer *l)
                       input_is_kept(m, &l->out) || (kept && m->delta == PLUMB_DELTA_OUTPUT),
                       s->width);
     l->x2 = activation(m, 6, kept, s->width);
-    l->r2 = activation(m, 7, kept, 1);
+    l->r2 = activation(m, 7, kept, of_rows);
     l->n2 = activation(m, 8, input_is_kept(m, &l->up), s->width);
-    l->gate_up = activation(m, 9, kept, 2 * s->ff);
+    l->gate_up = activation(m, 9, kept, s->gelu ? s->ff : 2 * s->ff);
     l->h = activation(m, 10, input_is_kept(m, &l->down), s->ff);
+    if (s->qk_norm)
+        l->rqk = activation(m, 11, kept, 2 * s->heads);
 }
 
 static plumb_status plan_layer(plumb_model *m, size_t index, layer *l, plumb_error *why)
@@ -168,11 +171,11 @@ static void plan_shared(plumb_model *m)
     const size_t n = m->tokens, half = s->width / s->heads / 2;
     plumb_parameter p;
 
-    plumb_parameter_get(s, plumb_parameter_count(s) - 2, &p);
+    plumb_parameter_get(s, 1 + PLUMB_LAYER_PARAMETERS * s->layers, &p);
     m->final_norm = p.offset;
     m->arena.label = PLUMB_MEMORY_ACTIVATIONS;
     m->x = floats(m, n, s->width);
-    m->rf = floats(m, n, 1);
+    m->rf = floats(m, n, s->layer_norm ? 2 : 1);
     m->nf = floats(m, n, s->width);
     m->logits = floats(m, n, PLUMB_VOCABULARY);
     m->arena.label = PLUMB_MEMORY_TEMPORARIES;
@@ -190,7 +193,7 @@ static void plan_shared(plumb_model *m)
     }
     if (m->decoded_floats > 0)
         m->decoded = floats(m, m->decoded_floats, 1);
-    m->row_floats = largest(largest(s->width, s->ff), s->context * s->context);
+    m->row_floats = largest(largest(2 * s->width, s->ff), s->context * s->context);
     for (int t = 0; t < m->threads; t++) {
         m->row[t] = floats(m, m->row_floats, 1);
         m->workspace[t] = plumb_arena_take(&m->arena, workspace_bytes(m), 1);

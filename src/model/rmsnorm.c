@@ -16,9 +16,8 @@
 
 static const float epsilon = 1e-5f;
 
-/* Squares of a row, in place of the row's y. */
-static float cast_squares(const plumb_model *m, size_t site, size_t row, const float *x,
-                          float *squares, plumb_counts *counts)
+float cast_squares(const plumb_model *m, size_t site, size_t row, const float *x,
+                   float *squares, plumb_counts *counts)
 {
     const size_t width = m->shape.width;
 

@@ -37,7 +37,7 @@ plumb_status plumb_shape_check(const plumb_shape *s, plumb_error *why)
 
 size_t plumb_parameter_count(const plumb_shape *shape)
 {
-    return 1 + PLUMB_LAYER_PARAMETERS * shape->layers + 2;
+    return 1 + PLUMB_LAYER_PARAMETERS * shape->layers + (shape->tied_head ? 1 : 2);
 }
 
 /* Floats of one part of a layer. */
@@ -49,7 +49,7 @@ static void part_size(const plumb_shape *s, size_t part, size_t *rows, size_t *c
         *rows = 3 * s->width;
         break;
     case PLUMB_MLP_UP:
-        *rows = 2 * s->ff;
+        *rows = s->gelu ? s->ff : 2 * s->ff;
         break;
     case PLUMB_ATTN_OUT:
     case PLUMB_MLP_DOWN:
@@ -73,7 +73,9 @@ static size_t layer_floats(const plumb_shape *s)
 
 size_t plumb_weight_count(const plumb_shape *s)
 {
-    return 2 * PLUMB_VOCABULARY * s->width + s->layers * layer_floats(s) + s->width;
+    const size_t tables = s->tied_head ? 1 : 2;
+
+    return tables * PLUMB_VOCABULARY * s->width + s->layers * layer_floats(s) + s->width;
 }
 
 static void layer_parameter(const plumb_shape *s, size_t layer, size_t part,
@@ -94,19 +96,19 @@ static void layer_parameter(const plumb_shape *s, size_t layer, size_t part,
 
 void plumb_parameter_get(const plumb_shape *s, size_t index, plumb_parameter *p)
 {
-    const size_t count = plumb_parameter_count(s);
-    const size_t end = plumb_weight_count(s);
+    const size_t final_norm = 1 + PLUMB_LAYER_PARAMETERS * s->layers;
+    const size_t end = PLUMB_VOCABULARY * s->width + s->layers * layer_floats(s);
 
     *p = (plumb_parameter){.layer = -1, .rows = PLUMB_VOCABULARY, .cols = s->width};
     if (index == 0) {
         p->matrix = true;
         plumb_print(p->name, sizeof p->name, "embedding");
-    } else if (index == count - 1) {
-        p->offset = end - PLUMB_VOCABULARY * s->width;
+    } else if (index > final_norm) {
+        p->offset = end + s->width;
         p->matrix = true;
         plumb_print(p->name, sizeof p->name, "head");
-    } else if (index == count - 2) {
-        p->offset = end - (PLUMB_VOCABULARY + 1) * s->width;
+    } else if (index == final_norm) {
+        p->offset = end;
         p->rows = 1;
         plumb_print(p->name, sizeof p->name, "final.norm");
     } else {

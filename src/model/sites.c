@@ -88,7 +88,7 @@ static void linear_site(const plumb_shape *s, size_t index, plumb_site *site)
                          .layer = -1,
                          .linear = linear,
                          .role = index % PLUMB_ROLES,
-                         .parameter = plumb_parameter_count(s) - 1,
+                         .parameter = s->tied_head ? 0 : plumb_parameter_count(s) - 1,
                          .gemm = o->gemm,
                          .operand = o->name};
     if (linear < LAYER_LINEARS * s->layers) {
@@ -99,7 +99,8 @@ static void linear_site(const plumb_shape *s, size_t index, plumb_site *site)
             1 + PLUMB_LAYER_PARAMETERS * layer + linear_parts[linear % LAYER_LINEARS];
     }
     plumb_parameter_get(s, site->parameter, &p);
-    plumb_print(site->name, sizeof site->name, "%s/%s/%s", p.name, o->gemm, o->name);
+    plumb_print(site->name, sizeof site->name, "%s/%s/%s",
+                site->layer < 0 ? "head" : p.name, o->gemm, o->name);
 }
 
 static void attention_site(size_t index, plumb_site *site)

@@ -18,6 +18,8 @@ typedef struct settings {
     char *name, *recipe, *out;
     plumb_strings data;
     int64_t layers, width, heads, ff, context;
+    char *norm, *mlp;
+    bool qk_norm, tied_head;
     int64_t sequences, micro_batches, ranks;
     double lr, beta1, beta2, eps, weight_decay, clip, final_lr_ratio;
     int64_t warmup, steps;
@@ -30,6 +32,8 @@ typedef struct settings {
 
 /* The words of settings that are one of a few, in the order of what they mean. */
 #define DELTAS           "matched output exact" /* plumb_delta */
+#define NORMS            "rms layer"
+#define MLPS             "swiglu gelu"
 #define UPDATE_FROM      "stored unrounded"
 #define REDUCE_ORDERS    "sequential ring tree pairwise"
 #define REDUCE_HEADROOMS "ranks sqrt none" /* plumb_reduce_headroom */

@@ -131,7 +131,11 @@ void trainer_sizes(trainer *t)
                              .width = (size_t)s->width,
                              .heads = (size_t)s->heads,
                              .ff = (size_t)s->ff,
-                             .context = (size_t)s->context};
+                             .context = (size_t)s->context,
+                             .layer_norm = settings_choice(s->norm, NORMS) == 1,
+                             .gelu = settings_choice(s->mlp, MLPS) == 1,
+                             .qk_norm = s->qk_norm,
+                             .tied_head = s->tied_head};
     t->sequences = (size_t)s->sequences;
     t->micro_batches = (size_t)s->micro_batches;
     t->ranks = (size_t)s->ranks;

@@ -26,6 +26,52 @@ static inline void oracle_rmsnorm(const double *x, const double *g, size_t n, si
     }
 }
 
+static inline void oracle_layernorm(const double *x, const double *g, size_t n, size_t d,
+                                    double *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        double mean = 0, sum = 0;
+
+        for (size_t j = 0; j < d; j++)
+            mean += x[i * d + j] / (double)d;
+        for (size_t j = 0; j < d; j++)
+            sum += (x[i * d + j] - mean) * (x[i * d + j] - mean);
+        for (size_t j = 0; j < d; j++)
+            y[i * d + j] = (x[i * d + j] - mean) * g[j] / sqrt(sum / (double)d + 1e-5);
+    }
+}
+
+static inline void oracle_norm(const plumb_shape *s, const double *x, const double *g,
+                               size_t n, double *y)
+{
+    (s->layer_norm ? oracle_layernorm : oracle_rmsnorm)(x, g, n, s->width, y);
+}
+
+/* q and k of each head of qkv[n, 3 width] through RMSNorm with weights of 1. */
+static inline void oracle_qk_norm(const plumb_shape *s, size_t n, double *qkv)
+{
+    const size_t dh = s->width / s->heads;
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t head = 0; head < 2 * s->heads; head++) {
+            double *x = qkv + i * 3 * s->width + head * dh, sum = 0;
+
+            for (size_t j = 0; j < dh; j++)
+                sum += x[j] * x[j];
+            for (size_t j = 0; j < dh; j++)
+                x[j] /= sqrt(sum / (double)dh + 1e-5);
+        }
+    }
+}
+
+static inline void oracle_gelu(const double *a, size_t n, double *h)
+{
+    for (size_t i = 0; i < n; i++)
+        h[i] = 0.5 * a[i] *
+               (1 + tanh(sqrt(2 / 3.14159265358979323846) *
+                         (a[i] + 0.044715 * a[i] * a[i] * a[i])));
+}
+
 static inline void oracle_linear(const double *x, const double *w, size_t n, size_t in,
                                  size_t out, double *y)
 {
@@ -145,22 +191,29 @@ static inline double oracle_model(const plumb_shape *s, const double *w,
                w + tokens[i / s->context * (s->context + 1) + i % s->context] * d,
                d * sizeof *x);
     for (size_t l = 0; l < s->layers; l++) {
-        oracle_rmsnorm(x, oracle_weight(s, w, l, PLUMB_ATTN_NORM), n, d, y);
+        oracle_norm(s, x, oracle_weight(s, w, l, PLUMB_ATTN_NORM), n, y);
         oracle_linear(y, oracle_weight(s, w, l, PLUMB_ATTN_QKV), n, d, 3 * d, wide);
+        if (s->qk_norm)
+            oracle_qk_norm(s, n, wide);
         oracle_rope(s, n, wide);
         oracle_attention(s, n, wide, h);
         oracle_linear(h, oracle_weight(s, w, l, PLUMB_ATTN_OUT), n, d, d, y);
         for (size_t i = 0; i < n * d; i++)
             x[i] += y[i];
-        oracle_rmsnorm(x, oracle_weight(s, w, l, PLUMB_MLP_NORM), n, d, y);
-        oracle_linear(y, oracle_weight(s, w, l, PLUMB_MLP_UP), n, d, 2 * s->ff, wide);
-        oracle_swiglu(wide, n, s->ff, h);
+        oracle_norm(s, x, oracle_weight(s, w, l, PLUMB_MLP_NORM), n, y);
+        oracle_linear(y, oracle_weight(s, w, l, PLUMB_MLP_UP), n, d,
+                      s->gelu ? s->ff : 2 * s->ff, wide);
+        if (s->gelu)
+            oracle_gelu(wide, n * s->ff, h);
+        else
+            oracle_swiglu(wide, n, s->ff, h);
         oracle_linear(h, oracle_weight(s, w, l, PLUMB_MLP_DOWN), n, s->ff, d, y);
         for (size_t i = 0; i < n * d; i++)
             x[i] += y[i];
     }
-    oracle_rmsnorm(x, oracle_weight(s, w, s->layers, 0), n, d, y);
-    oracle_linear(y, oracle_weight(s, w, s->layers, 0) + d, n, d, PLUMB_VOCABULARY, wide);
+    oracle_norm(s, x, oracle_weight(s, w, s->layers, 0), n, y);
+    oracle_linear(y, s->tied_head ? w : oracle_weight(s, w, s->layers, 0) + d, n, d,
+                  PLUMB_VOCABULARY, wide);
     const double loss = oracle_loss(wide, n, s->context, tokens);
 
     free(x);

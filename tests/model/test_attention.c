@@ -193,7 +193,8 @@ static void negative_zero(void)
 
 static void context(size_t length)
 {
-    const plumb_shape shape = {1, D, HEADS, 8, length};
+    const plumb_shape shape = {
+        .layers = 1, .width = D, .heads = HEADS, .ff = 8, .context = length};
     plumb_spec specs[128] = {{.format = PLUMB_FP32}};
     plumb_error why = {0};
 

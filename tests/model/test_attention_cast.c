@@ -11,7 +11,8 @@
 
 enum { T = 6, HEADS = 2, HEAD = 4, D = HEADS * HEAD, MOST_SITES = 128 };
 
-static const plumb_shape shape = {1, D, HEADS, 8, T};
+static const plumb_shape shape = {
+    .layers = 1, .width = D, .heads = HEADS, .ff = 8, .context = T};
 static float qkv[T * 3 * D], d_o[T * D];
 static plumb_model *model;
 

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "model/attention.h"
+#include "model/variants.h"
 
 enum { MOST_SITES = 128, LONGEST = 4096 };
 
@@ -16,7 +17,8 @@ static plumb_model *model;
 /* One layer of one head, T tokens. */
 static plumb_shape shape_of(size_t width, size_t context)
 {
-    return (plumb_shape){1, width, 1, 8, context};
+    return (plumb_shape){
+        .layers = 1, .width = width, .heads = 1, .ff = 8, .context = context};
 }
 
 static void make(plumb_shape shape, const plumb_spec *specs, int threads)
@@ -189,6 +191,34 @@ static void stagnation(void)
     check_done("sums of ones stop growing where they should");
 }
 
+/* LayerNorm sums up squared deviations at the same site. */
+static void deviations(void)
+{
+    enum { D = 16 };
+    plumb_shape shape = shape_of(D, 1);
+    plumb_spec specs[MOST_SITES] = {{.format = PLUMB_FP32}};
+    const float g[D] = {1}; /* the mean of x is 8, a deviation 4: 16 squares of 16 */
+    float x[D], r[2], y[D];
+    const size_t site = site_norm(&shape, 0);
+
+    shape.layer_norm = true;
+    for (size_t i = 0; i < D; i++)
+        x[i] = i % 2 == 0 ? 4 : 12;
+    for (int k = 0; k < 2; k++) {
+        specs[site] = parse(k == 0 ? "fp32" : "e5m2:none");
+        make(shape, specs, 1);
+        layernorm_forward(model, site, x, g, r, y, NULL);
+        /* E5M2 stops at 128: 16 is half a step there, and a tie goes to the even code. */
+        const float sum = k == 0 ? 256 : 128;
+
+        CHECK(r[0] == 1 / sqrtf(sum / D + 1e-5f) && r[1] == 8, "1/deviation %a, mean %a",
+              (double)r[0], (double)r[1]);
+        CHECK(y[0] == -4 * r[0] && y[1] == 0, "y is %g", (double)y[0]);
+    }
+    CHECK(counted(site) == 2 * D - 1, "not every sum is counted");
+    check_done("deviations of LayerNorm");
+}
+
 /* E4M3 with stochastic rounding: right on average, the same for any threads, other bits for another
  * draw.
  */
@@ -225,6 +255,7 @@ int main(void)
 {
     golden();
     stagnation();
+    deviations();
     stochastic();
     plumb_model_free(&model);
     return check_exit();

@@ -12,8 +12,7 @@
 
 enum { B = 2, LINEAR_SITES = 9 * PLUMB_ROLES, MOST_SITES = 128 };
 
-static const plumb_shape shape = {
-    .layers = 2, .width = 16, .heads = 2, .ff = 20, .context = 7};
+static plumb_shape shape = {.layers = 2, .width = 16, .heads = 2, .ff = 20, .context = 7};
 static uint8_t tokens[B * 8];
 static float *weights, *gradient;
 static double *weights64;
@@ -102,7 +101,7 @@ static void check_tensor(const plumb_parameter *p)
     }
 }
 
-static void gradients(void)
+static void gradients(const char *what)
 {
     plumb_spec specs[MOST_SITES] = {{.format = PLUMB_FP32}};
     plumb_model *model = create(specs, NULL, 1, NULL, NULL);
@@ -116,7 +115,7 @@ static void gradients(void)
         check_tensor(&p);
     }
     plumb_model_free(&model);
-    check_done("gradients of the whole model");
+    check_done(what);
 }
 
 static void parameters(void)
@@ -310,16 +309,45 @@ static void refusals(void)
     check_done("shapes that do not fit");
 }
 
+/* The same for every variant of the shape, each alone and all together. */
+static void variants(void)
+{
+    static const char *const names[] = {"LayerNorm", "GELU", "q and k normalised",
+                                        "a tied head", "all variants"};
+
+    for (int i = 0; i < 5; i++) {
+        const plumb_shape usual = shape;
+
+        free(weights);
+        free(gradient);
+        free(weights64);
+        shape.layer_norm = i == 0 || i == 4;
+        shape.gelu = i == 1 || i == 4;
+        shape.qk_norm = i == 2 || i == 4;
+        shape.tied_head = i == 3 || i == 4;
+        make_weights();
+        gradients(names[i]);
+        parameters();
+        bits();
+        shape = usual;
+    }
+    free(weights);
+    free(gradient);
+    free(weights64);
+    make_weights();
+}
+
 int main(void)
 {
     make_weights();
     parameters();
-    gradients();
+    gradients("gradients of the whole model");
     sharing();
     parting();
     samples();
     bits();
     refusals();
+    variants();
     free(weights);
     free(gradient);
     free(weights64);

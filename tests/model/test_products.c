@@ -19,7 +19,8 @@ enum {
     MOST = N * 64
 };
 
-static const plumb_shape shape = {1, D, HEADS, F, T};
+static const plumb_shape shape = {
+    .layers = 1, .width = D, .heads = HEADS, .ff = F, .context = T};
 static uint8_t tokens[B * (T + 1)];
 static float *weights, *gradient;
 static plumb_model *model;

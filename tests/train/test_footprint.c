@@ -111,6 +111,10 @@ static const struct {
      "sensors.shadow_every=2 checkpoint.every=1"},
     {"bf16, two threads, no sensors", "recipe=bf16 threads=2 sensors.every=0 "
                                       "batch.sequences=8 model.width=256 model.ff=704"},
+    {"another shape, attention in operands, operands from codes",
+     "recipe=te-mxfp8 attention.delta=output from_codes=*/wgrad/x model.norm=layer "
+     "model.mlp=gelu model.qk_norm=true model.tied_head=true batch.sequences=16 "
+     "model.context=128"},
 };
 
 static void bytes(void)

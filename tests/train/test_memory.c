@@ -46,6 +46,8 @@ static const char *const runs[] = {
     "recipe=te-current threads=2",
     "recipe=deepseek-v3 batch.micro_batches=2 batch.ranks=2",
     "recipe=bf16 sensors.every=0",
+    "recipe=te-mxfp8 attention.delta=exact from_codes=*/wgrad/x model.norm=layer "
+    "model.mlp=gelu model.qk_norm=true model.tied_head=true",
 };
 
 /* Steps 2 to 4: the first may start threads. */

@@ -174,8 +174,9 @@ static const char few_bits[] =
     "  - {sites: ['*/norm/squares', 'head/loss/sum'], use: 'bf16:stochastic'}\n"
     "  - {sites: '*/softmax/*', use: 'e5m2:none:stochastic'}\n";
 
-static const char few_settings[] =
-    "batch.ranks=2 batch.micro_batches=2 reduce.scale=own reduce.order=tree";
+static const char few_settings[] = "batch.ranks=2 batch.micro_batches=2 reduce.scale=own "
+                                   "reduce.order=tree model.norm=layer "
+                                   "model.mlp=gelu model.qk_norm=true model.tied_head=true";
 
 static test_run go(const char *path, const char *more, const char *start, int64_t save,
                    int64_t steps)
