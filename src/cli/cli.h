@@ -164,6 +164,7 @@ bool cli_interrupted(void);
 typedef struct cli_progress {
     FILE *out; /* NULL: silent */
     bool terminal;
+    bool brief; /* only the line that is rewritten */
     int width;
     bool open;        /* a line without its newline stands on the terminal */
     const char *name; /* what is being diagnosed */
@@ -185,12 +186,14 @@ typedef struct cli_diagnose_values {
     cli_seed seed, data_seed;
     double band, silence, grace, lr_scale;
     bool plan, json, no_html, quiet;
+    bool brief; /* not an option: progress is one rewritten line, and no verdict is printed */
 } cli_diagnose_values;
 
 /* The values that the table gives when nothing is on the command line. */
 cli_diagnose_values cli_diagnose_defaults(void);
 
-/* Diagnoses the command in the study directory and prints the verdict.  *verdict (may be
+/* Diagnoses the command in the study directory and prints the verdict (unless brief, which only
+ * writes the report).  *verdict (may be
  * NULL) gets the document; json_decref it.  Returns the exit code.
  */
 int cli_diagnose_command(const cli_diagnose_values *values, const char *const *command,

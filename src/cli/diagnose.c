@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "plumb/file.h"
+#include "plumb/report.h"
 
 #include <string.h>
 
@@ -83,6 +84,17 @@ static void announce(cli_progress *progress, const char *question,
     cli_progress_line(progress, text);
 }
 
+/* report.html alone: what the verdict says is for the caller to show. */
+static int keep_report(const char *study, const json_t *verdict)
+{
+    plumb_error why = {0};
+    char path[4096];
+
+    if (plumb_report_html(study, verdict, path, &why) != PLUMB_OK)
+        return cli_complain("%s", why.message);
+    return (int)json_integer_value(json_object_get(verdict, "exit"));
+}
+
 int cli_diagnose_command(const cli_diagnose_values *values, const char *const *command,
                          const char *question, const char *study, json_t **verdict)
 {
@@ -98,7 +110,9 @@ int cli_diagnose_command(const cli_diagnose_values *values, const char *const *c
     json_t *found = NULL;
     int code = CLI_USAGE;
 
-    announce(&progress, question, command, study);
+    progress.brief = values->brief;
+    if (!values->brief)
+        announce(&progress, question, command, study);
     if (plumb_study_open(study, &launcher, &opened, &why) != PLUMB_OK)
         return cli_complain("%s", why.message);
     cli_catch_interrupts();
@@ -107,7 +121,9 @@ int cli_diagnose_command(const cli_diagnose_values *values, const char *const *c
 
     cli_progress_clear(&progress);
     plumb_study_close(&opened);
-    if (found != NULL)
+    if (found != NULL && values->brief)
+        code = keep_report(study, found);
+    else if (found != NULL)
         code =
             cli_show_verdict(study, found, values->json, !values->no_html && !values->plan);
     if (status != PLUMB_OK && !(status == PLUMB_INTERRUPTED && found != NULL))

@@ -105,7 +105,7 @@ bool cli_progress_show(void *context, const plumb_progress *news)
     const char *label = news->label != NULL ? news->label : "";
     char line[1024], took[32];
 
-    if (progress->out == NULL)
+    if (progress->out == NULL || (progress->brief && news->kind != PLUMB_PROGRESS_RUNNING))
         return !cli_interrupted();
     switch (news->kind) {
     case PLUMB_PROGRESS_QUESTION:

@@ -52,10 +52,35 @@ static void sum_order(trainer *t, int64_t step)
     }
 }
 
+/* After a restart that lost its place the data come in an order of their own. */
+static uint64_t data_stream(const trainer *t, int64_t step)
+{
+    const int64_t restart = t->settings.restart_at;
+
+    return plumb_random_stream(restart > 0 && step >= restart ? "data after a restart"
+                                                              : "data");
+}
+
+/* A bad shard: bytes of all values, none of which follows from those before. */
+static void poison(const trainer *t, uint64_t seed, int64_t step, size_t bytes)
+{
+    const int64_t first = t->settings.poison_at, count = t->settings.poison_steps;
+    const uint64_t stream = plumb_random_stream("poison");
+
+    if (first == 0 || step < first || step - first >= count)
+        return;
+    for (size_t i = 0; i < bytes; i += 16) {
+        uint32_t bits[4];
+
+        plumb_random_bits(seed, stream, (uint64_t)step * bytes + i, bits);
+        memcpy(t->tokens + i, bits, bytes - i < 16 ? bytes - i : 16);
+    }
+}
+
 void batch_fill(trainer *t, int64_t step, uint64_t *hash)
 {
     const size_t length = t->shape.context + 1;
-    const uint64_t stream = plumb_random_stream("data");
+    const uint64_t stream = data_stream(t, step);
     const uint64_t first = batch_number(t, step) * t->sequences;
     const uint64_t seed =
         t->request.has_data_seed ? t->request.data_seed : (uint64_t)t->settings.data_seed;
@@ -66,6 +91,7 @@ void batch_fill(trainer *t, int64_t step, uint64_t *hash)
 
         memcpy(t->tokens + i * length, t->corpus.text + offset, length);
     }
+    poison(t, seed, step, t->sequences * length);
     *hash = XXH3_64bits(t->tokens, t->sequences * length);
     sum_order(t, step);
     for (size_t i = 0; i < t->sequences; i++)

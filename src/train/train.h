@@ -21,6 +21,7 @@ typedef struct settings {
     char *norm, *mlp;
     bool qk_norm, tied_head;
     int64_t sequences, micro_batches, ranks;
+    int64_t restart_at, poison_at, poison_steps;
     double lr, beta1, beta2, eps, weight_decay, clip, final_lr_ratio;
     int64_t warmup, steps;
     int64_t seed, data_seed;
