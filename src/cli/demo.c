@@ -21,7 +21,7 @@ typedef struct values {
 
 static const cli_option options[] = {
     {"study", 'd', "DIR", CLI_TEXT, offsetof(values, study), 0, 0, NULL,
-     "where runs and verdict go [plumb-out/study-NAME]; of several, in DIR/NAME"},
+     "of several: DIR/NAME [plumb-out/study-NAME]"},
     {"all", 'a', NULL, CLI_FLAG, offsetof(values, all), 0, 0, NULL,
      "every scenario; as for several, a table of what was said"},
     {"faults-seed", 0, "N", CLI_SEED, offsetof(values, faults_seed), 0, 0, NULL,
