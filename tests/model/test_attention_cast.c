@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "model/attention.h"
+#include "plumb/random.h"
 
 enum { T = 6, HEADS = 2, HEAD = 4, D = HEADS * HEAD, MOST_SITES = 128 };
 
@@ -258,9 +259,59 @@ static void objects(void)
     check_done("operands are objects, shared and counted");
 }
 
+/* --- randomness --------------------------------------------------------------------------- */
+
+/* 1 + 2^-5 lies a quarter of a step above 1 in E4M3: up where the element's word is below 2^30. */
+static void follow(void *context, size_t site, plumb_quantized *q, plumb_scale_state *state)
+{
+    static const char *const names[] = {"layer.0/attn/qk/q", "layer.0/attn/qk/k", NULL,
+                                        "layer.0/attn/pv/v"};
+    size_t *calls = context, wrong = 0;
+    const size_t role = site - site_attention(&shape, 0, 0);
+    float x[T * HEAD];
+    plumb_error why = {0};
+
+    (void)state;
+    if (role > PLUMB_PV_V || role == PLUMB_PV_P)
+        return;
+    const uint64_t stream = plumb_random_stream_at(plumb_random_stream(names[role]), 9);
+    const uint64_t of_head = plumb_random_stream_at(stream, calls[role]++);
+
+    CHECK_OK(plumb_dequantize(q, x, &why), why);
+    for (size_t i = 0; i < T * HEAD; i++) {
+        uint32_t words[4];
+
+        plumb_random_bits(4, of_head, i / 4, words);
+        wrong += x[i] != (words[i % 4] < 1u << 30 ? 1.125f : 1.0f);
+    }
+    CHECK(wrong == 0, "%s, head %zu: %zu elements drew other bits", names[role],
+          calls[role] - 1, wrong);
+}
+
+static void stochastic(void)
+{
+    plumb_spec specs[MOST_SITES] = {{.format = PLUMB_FP32}};
+    size_t calls[PLUMB_ATTENTION_ROLES] = {0};
+    plumb_error why = {0};
+
+    for (size_t i = 0; i < PLUMB_ATTENTION_ROLES; i++)
+        CHECK_OK(plumb_spec_parse("e4m3:row:none:stochastic", NULL,
+                                  &specs[site_attention(&shape, 0, i)], &why),
+                 why);
+    for (size_t i = 0; i < sizeof qkv / sizeof *qkv; i++)
+        qkv[i] = 1.03125f;
+    plumb_model_free(&model);
+    make(&(plumb_model_setup){.specs = specs, .hook = follow, .hook_context = calls});
+    plumb_model_draw(model, 4, 9);
+    pass();
+    CHECK(calls[0] == HEADS && calls[1] == HEADS && calls[3] == HEADS, "not every head");
+    check_done("each head draws bits of its own");
+}
+
 int main(void)
 {
     golden();
+    stochastic();
     deltas();
     objects();
     plumb_model_free(&model);
