@@ -132,7 +132,7 @@ size_t plumb_site_count(const plumb_shape *shape);
 size_t plumb_linear_site_count(const plumb_shape *shape); /* PLUMB_ROLES for each linear */
 
 typedef struct plumb_site {
-    /* "layer.3/mlp.down/dgrad/dy", "layer.3/attn/qk/q", "layer.3/attn/softmax/numerator",
+    /* "layer.3/mlp.down/dgrad/dy", "layer.3/attn/qk/q", "layer.3/softmax/numerator",
      * "layer.3/mlp.norm/norm/squares", "head/loss/sum"
      */
     char name[PLUMB_SITE_NAME];

@@ -12,7 +12,7 @@
  *   head/fprop/x ... head/wgrad/x
  *   layer.N/attn/qk/q  qk/k  pv/p  pv/v                                        forward
  *   layer.N/attn/dp/do dp/v  dv/p  dv/do  dq/ds  dq/k  dk/ds  dk/q             backward
- *   layer.N/attn/softmax/numerator  softmax/sum                                softmax
+ *   layer.N/softmax/numerator  softmax/sum                                     softmax
  *   layer.N/attn.norm/norm/squares  layer.N/mlp.norm/...  final.norm/...       norm
  *   head/loss/sum                                                              loss
  *   layer.N/MODULE/optimizer/m  v  master     (and embedding, head, *.norm)    optimizer

@@ -128,7 +128,7 @@ static void softmax_site(size_t index, plumb_site *site)
                          .layer = (int)(index / SOFTMAX_SITES),
                          .parameter = SIZE_MAX,
                          .operand = sum ? "sum" : "numerator"};
-    plumb_print(site->name, sizeof site->name, "layer.%d/attn/softmax/%s", site->layer,
+    plumb_print(site->name, sizeof site->name, "layer.%d/softmax/%s", site->layer,
                 site->operand);
 }
 

@@ -167,7 +167,7 @@ static const char few_bits[] =
     "  - {sites: '*/optimizer/v', use: bf16}\n"
     "  - {sites: '*/optimizer/master', use: 'bf16:stochastic'}\n"
     "  - {sites: '*/collective/grad', use: 'e5m2:1x128:stochastic8'}\n"
-    "  - {sites: '*/attn/*/*', use: 'e4m3:tensor:delayed:stochastic'}\n"
+    "  - {sites: '*/attn/*', use: 'e4m3:tensor:delayed:stochastic'}\n"
     "  - {sites: '*/fprop/x', use: 'e4m3:1x128:stochastic'}\n"
     "  - {sites: '*/dgrad/dy', use: 'e5m2:stochastic'}\n"
     "  - {sites: '*/wgrad/dy', use: 'e2m1:nvfp4:stochastic8'}\n"
@@ -265,7 +265,7 @@ static void cast_back(void)
         "*/norm/squares",   "*/optimizer/m", "*/optimizer/v",       "*/optimizer/master",
         "*/collective/grad"};
     static const char rules[] = "rules:\n"
-                                "  - {sites: '*/attn/*/*', use: 'e4m3:1x128'}\n"
+                                "  - {sites: '*/attn/*', use: 'e4m3:1x128'}\n"
                                 "  - {sites: '*/softmax/*', use: 'e4m3:none'}\n"
                                 "  - {sites: '*/norm/squares', use: 'e4m3:none'}\n"
                                 "  - {sites: '*/optimizer/*', use: 'e5m2:1x128'}\n"
