@@ -89,6 +89,7 @@ typedef enum plumb_predicate {
     PLUMB_FAILS_ENTROPY,    /* b */
     PLUMB_FAILS_GAP,        /* c */
     PLUMB_FAILS_ARITHMETIC, /* d, decided by plumb/diagnose.h */
+    PLUMB_FAILS_INVARIANT,  /* e, the same */
     PLUMB_FAILS_COUNT
 } plumb_predicate;
 

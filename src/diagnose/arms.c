@@ -54,6 +54,12 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
             "the run's own arithmetic, more than %.3f",
             step, failure->value, failure->threshold);
         break;
+    case PLUMB_FAILS_INVARIANT:
+        snprintf(text, size,
+                 "fails at step %lld: something that must hold in any run does not (%.3g; "
+                 "allowed up to %.3g)",
+                 step, failure->value, failure->threshold);
+        break;
     case PLUMB_FAILS_COUNT:
         break;
     }
@@ -213,7 +219,7 @@ static plumb_status make_request(const plumb_experiment *x, const plumb_question
     request->has_micro_order = q->micro_order > 0;
     request->micro_order = q->micro_order;
     request->lr_scale = q->lr_scale > 0 ? q->lr_scale : 1;
-    if (q->sensors && x->offers_observe)
+    if ((q->sensors || (x->invariants_fail && !q->unjudged)) && x->offers_observe)
         request->observe_every = s->observe_every > 0 ? s->observe_every : 1;
     if (q->start != NULL && (request->start = plumb_text("%s", q->start)) == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a request");
@@ -410,7 +416,9 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
 
     if (status == PLUMB_OK && undecided(x, question, outcome) > 0)
         status = go_on(x, question, outcome, why);
-    return status == PLUMB_OK ? plumb_weights_judge(x, question, outcome, why) : status;
+    if (status == PLUMB_OK)
+        status = plumb_weights_judge(x, question, outcome, why);
+    return status == PLUMB_OK ? plumb_invariants_judge(x, question, outcome, why) : status;
 }
 
 /* --- arms of the search --------------------------------------------------------------------- */

@@ -1,10 +1,31 @@
-/* What moved first, and the last sentence: class, place, mechanism, fix and what it survived. */
+/* The healthy end; what moved first; and the last sentence: class, place, mechanism, fix and what it survived. */
 #include "diagnose/experiment.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+plumb_status plumb_stage_healthy(plumb_experiment *x, plumb_error *why)
+{
+    double last = NAN;
+    char early[80] = "";
+
+    (void)why;
+    if (x->failure.predicate != PLUMB_FAILS_NOT)
+        return PLUMB_OK;
+    const double largest =
+        plumb_history_gap(&x->own.history, &x->twin.history, 0.9, PLUMB_GAP_SKIP, &last);
+
+    if (x->own.last_step < x->look_to)
+        snprintf(early, sizeof early, ", where the run ended of itself (asked for %lld)",
+                 (long long)x->look_to);
+    return plumb_settle(x, "healthy", 0,
+                        "Healthy up to step %lld%s: the smoothed gap to the bf16 twin is "
+                        "%+.4f nats at the end and at most %.4f; a lasting gap over %.3f "
+                        "would have been called a failure.",
+                        (long long)x->own.last_step, early, last, largest, x->band);
+}
 
 /* --- what moved first ------------------------------------------------------------------------ */
 

@@ -93,6 +93,9 @@ typedef struct plumb_experiment {
     /* weights: they are worse in bf16 than in their own arithmetic, which no arm may be */
     bool weights_fail;
 
+    /* invariants: one of them is violated in the run, which no arm may do */
+    bool invariants_fail;
+
     /* start: a checkpoint that the search may begin from, once it has been checked */
     char *start;
     int64_t start_step;
@@ -187,6 +190,12 @@ plumb_status plumb_weights_compare(plumb_experiment *x, const plumb_question *qu
 plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *question,
                                  plumb_outcome *outcome, plumb_error *why);
 
+/* --- invariants.c: predicate (e) -------------------------------------------------------- */
+
+/* Where the run fails by (e), every arm is judged by it too: sets outcome->failure. */
+plumb_status plumb_invariants_judge(plumb_experiment *x, const plumb_question *question,
+                                    plumb_outcome *outcome, plumb_error *why);
+
 /* --- sites.c: sets of sites and the rules over them ------------------------------- */
 
 /* True when the format text has fewer bits than bf16, or plumb does not know it. */
@@ -254,6 +263,8 @@ plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_healthy(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_classes(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why);

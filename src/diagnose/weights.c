@@ -108,23 +108,6 @@ plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *ques
 
 /* --- the run itself ---------------------------------------------------------------------- */
 
-static plumb_status settle_healthy(plumb_experiment *x)
-{
-    double last = NAN;
-    const double largest =
-        plumb_history_gap(&x->own.history, &x->twin.history, 0.9, PLUMB_GAP_SKIP, &last);
-    char early[80] = "";
-
-    if (x->own.last_step < x->look_to)
-        snprintf(early, sizeof early, ", where the run ended of itself (asked for %lld)",
-                 (long long)x->look_to);
-    return plumb_settle(x, "healthy", 0,
-                        "Healthy up to step %lld%s: the smoothed gap to the bf16 twin is "
-                        "%+.4f nats at the end and at most %.4f; a lasting gap over %.3f "
-                        "would have been called a failure.",
-                        (long long)x->own.last_step, early, last, largest, x->band);
-}
-
 /* The step from the checkpoint means something only if it is the run's own in its arithmetic. */
 static plumb_status confirm(plumb_experiment *x, const plumb_question *question,
                             double worse, int64_t step, plumb_error *why)
@@ -181,13 +164,8 @@ static plumb_status judge_own(plumb_experiment *x, plumb_error *why)
 /* A run that failed by itself was stopped there; one that only its twin convicts ran to its end. */
 plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why)
 {
-    plumb_status status = PLUMB_OK;
-
-    if (x->failure.predicate != PLUMB_FAILS_NOT && x->failure.predicate != PLUMB_FAILS_GAP)
+    if (!x->offers_checkpoint || (x->failure.predicate != PLUMB_FAILS_NOT &&
+                                  x->failure.predicate != PLUMB_FAILS_GAP))
         return PLUMB_OK;
-    if (x->offers_checkpoint)
-        status = judge_own(x, why);
-    if (status == PLUMB_OK && x->failure.predicate == PLUMB_FAILS_NOT)
-        status = settle_healthy(x);
-    return status;
+    return judge_own(x, why);
 }

@@ -26,6 +26,8 @@ const char *plumb_predicate_name(plumb_predicate predicate)
         return "gap";
     case PLUMB_FAILS_ARITHMETIC:
         return "arithmetic";
+    case PLUMB_FAILS_INVARIANT:
+        return "invariant";
     case PLUMB_FAILS_COUNT:
         break;
     }

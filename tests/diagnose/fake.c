@@ -249,11 +249,18 @@ static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last, char
         const long long step = (long long)arm->request->checkpoint_at[i];
         const bool adapted = step >= f->adapted_from && !healed(f, f->culprits, arm->rules);
 
-        if (step <= last)
+        if (step <= last && f->adapts > 0)
             fprintf(events,
                     "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"at %lld%s\"}\n",
                     step, step, adapted ? " adapted" : "");
     }
+    const bool violated = f->violates > 0 && !healed(f, f->culprits, arm->rules);
+
+    for (int64_t step = f->violates; violated && step <= last; step++)
+        fprintf(events,
+                "{\"event\":\"invariant\",\"name\":\"sum\",\"step\":%lld,\"value\":3,"
+                "\"bound\":2}\n",
+                (long long)step);
     fclose(events);
 }
 
@@ -316,7 +323,7 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         outcome->first_step = outcome->history.at[0].step;
         outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
     }
-    if (f->adapts > 0 && arm->request->stop_at > 0)
+    if ((f->adapts > 0 || f->violates > 0) && arm->request->stop_at > 0)
         keep_weights(f, arm, outcome->last_step, &outcome->run_dir);
     else
         keep_checkpoints(f, arm, outcome->last_step);

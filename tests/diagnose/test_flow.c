@@ -1,94 +1,9 @@
 /* The whole experiment over a trainer that is a formula, so that the right verdict is known: one
  * site, several, a pair of classes, all classes, and everything that must not end in "numerics".
  */
-#include "fake.h"
+#include "verdict.h"
 
-#include "check.h"
-
-#include <math.h>
 #include <stdlib.h>
-
-static const char *text(const json_t *v, const char *key)
-{
-    const char *found = json_string_value(json_object_get(v, key));
-
-    return found != NULL ? found : "";
-}
-
-static json_t *diagnose(fake *f, plumb_diagnose_settings settings)
-{
-    static const char *const command[] = {"fake", "a b", NULL};
-    json_t *verdict = NULL;
-    plumb_error why = {0};
-
-    fake_begin(f);
-    const plumb_runner runner = fake_runner(f);
-
-    settings.command = command;
-    CHECK_OK(plumb_diagnose_with(&runner, &settings, NULL, NULL, &verdict, &why), why);
-    return verdict;
-}
-
-static void finish(fake *f, json_t *verdict, const char *name)
-{
-    json_t *saved = NULL;
-    char path[128];
-    plumb_error why = {0};
-
-    snprintf(path, sizeof path, "%s/verdict.json", f->directory);
-    CHECK_OK(plumb_json_load(path, 1 << 24, &saved, &why), why);
-    CHECK(json_equal(saved, verdict), "verdict.json is not what was returned");
-    json_decref(saved);
-    json_decref(verdict);
-    fake_end(f);
-    check_done(name);
-}
-
-static void expect(const json_t *v, const char *verdict, int exit, const char *class_,
-                   const char *scope)
-{
-    CHECK(strcmp(text(v, "verdict"), verdict) == 0, "'%s', want '%s': %s",
-          text(v, "verdict"), verdict, text(v, "headline"));
-    CHECK(json_integer_value(json_object_get(v, "exit")) == exit, "exit %lld, want %d",
-          json_integer_value(json_object_get(v, "exit")), exit);
-    CHECK(strcmp(text(v, "class"), class_) == 0, "class '%s', want '%s'", text(v, "class"),
-          class_);
-    CHECK(strcmp(text(v, "scope"), scope) == 0, "scope '%s', want '%s'", text(v, "scope"),
-          scope);
-}
-
-/* Exactly the planted sites, by name. */
-static void expect_sites(const json_t *v, unsigned culprits)
-{
-    const json_t *sites = json_object_get(v, "sites");
-    size_t want = 0;
-
-    for (int i = 0; i < FAKE_SITES; i++) {
-        bool found = false;
-
-        for (size_t k = 0; k < json_array_size(sites); k++)
-            found |=
-                strcmp(json_string_value(json_array_get(sites, k)), fake_names[i]) == 0;
-        want += culprits >> i & 1;
-        CHECK(found == (culprits >> i & 1), "%s is %s", fake_names[i],
-              found ? "named" : "missing");
-    }
-    CHECK(json_array_size(sites) == want, "%zu sites", json_array_size(sites));
-}
-
-static long long fix_number(const json_t *v, const char *key)
-{
-    return json_integer_value(json_object_get(json_object_get(v, "fix"), key));
-}
-
-static bool mentions(const json_t *v, const char *list, const char *words)
-{
-    char *all = json_dumps(json_object_get(v, list), JSON_COMPACT);
-    const bool found = all != NULL && strstr(all, words) != NULL;
-
-    free(all);
-    return found;
-}
 
 /* --- numerics ---------------------------------------------------------------------------- */
 
@@ -192,129 +107,6 @@ static void mechanisms(void)
     CHECK(mentions(v, "mechanism", "1 change(s)"), "%s",
           text(json_object_get(v, "mechanism"), "text"));
     finish(&refused, v, "a change that the trainer refuses");
-}
-
-static void gap_only(void)
-{
-    fake f = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.3};
-    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
-    const json_t *failure = json_object_get(v, "failure");
-
-    expect(v, "numerics", 1, "backward", "site");
-    expect_sites(v, f.culprits);
-    CHECK(strcmp(text(failure, "predicate"), "gap") == 0, "%s", text(failure, "predicate"));
-    CHECK(fix_number(v, "held") == 2, "held %lld", fix_number(v, "held"));
-    const json_t *own = json_array_get(json_object_get(v, "runs"), 1);
-
-    CHECK(strcmp(text(own, "predicate"), "gap") == 0, "the table shows no gap");
-    CHECK(json_is_null(json_object_get(v, "mask")),
-          "a mask, though without a twin at that rate nothing would show the gap");
-    CHECK(mentions(v, "limits", "masking"), "not said that masking was not tested");
-    finish(&f, v, "a gap that the run alone does not show");
-
-    fake inside = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.05};
-
-    v = diagnose(&inside, (plumb_diagnose_settings){0});
-    expect(v, "healthy", 0, "", "");
-    CHECK(json_is_null(json_object_get(v, "failure")), "a failure inside the band");
-    finish(&inside, v, "a gap inside the band");
-
-    v = diagnose(&inside, (plumb_diagnose_settings){.band = 0.02});
-    expect(v, "numerics", 1, "backward", "site");
-    finish(&inside, v, "the same gap under a band as asked");
-}
-
-/* One of two culprits alone puts the failure off to the last steps of the horizon (74), where no
- * predicate but (a) can be decided yet.
- */
-static void late_gaps(void)
-{
-    for (int64_t delay = 40; delay <= 52; delay++) {
-        fake f = {
-            .culprits = 1u << 3 | 1u << 5, .fails_at = 20, .gap = 0.3, .delay = delay};
-        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
-        const bool within = 24 + delay <= 74; /* the smoothed gap takes three steps */
-
-        expect(v, "numerics", 1, "backward", within ? "class" : "site");
-        expect_sites(v, within ? f.culprits : 1u << 3);
-        finish(&f, v, "a part that only puts the failure off");
-    }
-
-    fake end = {.culprits = 1u << 3, .fails_at = 193, .gap = 0.3};
-    json_t *v = diagnose(&end, (plumb_diagnose_settings){0});
-
-    expect(v, "healthy", 0, "", "");
-    CHECK(mentions(v, "limits", "begins at step 197, too late before the end"),
-          "not said that the end is not judged");
-    finish(&end, v, "a gap that begins just before the end of the schedule");
-
-    v = diagnose(&end, (plumb_diagnose_settings){.steps = 199});
-    expect(v, "healthy", 0, "", "");
-    finish(&end, v, "the same, asked to look a step less");
-
-    fake look = {.culprits = 1u << 3, .fails_at = 93, .gap = 0.3};
-
-    v = diagnose(&look, (plumb_diagnose_settings){.steps = 98});
-    expect(v, "numerics", 1, "backward", "site");
-    finish(&look, v, "a gap that begins in the last steps of the look");
-}
-
-/* The loss is healthy throughout; the weights are not, in any arithmetic but their own. */
-static void adapted_weights(void)
-{
-    fake f = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .current_heals = true};
-    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
-    const json_t *failure = json_object_get(v, "failure");
-
-    expect(v, "numerics", 1, "forward", "site");
-    expect_sites(v, f.culprits);
-    CHECK(strcmp(text(failure, "predicate"), "arithmetic") == 0, "%s",
-          text(failure, "predicate"));
-    CHECK(json_integer_value(json_object_get(failure, "step")) == FAKE_STEPS, "step");
-    CHECK(fabs(json_real_value(json_object_get(failure, "value")) - 0.3) < 1e-3, "value");
-    CHECK(strcmp(text(json_object_get(v, "mechanism"), "name"), "stale scale") == 0, "%s",
-          text(json_object_get(v, "mechanism"), "name"));
-    CHECK(fix_number(v, "held") == 2 && fix_number(v, "returned_at") == FAKE_STEPS,
-          "held %lld, returned at %lld", fix_number(v, "held"),
-          fix_number(v, "returned_at"));
-    CHECK(json_is_false(json_object_get(json_object_get(v, "mask"), "survived")), "mask");
-    finish(&f, v, "weights that are good in their own arithmetic only");
-
-    fake pair = {.culprits = 1u << 4 | 1u << 9, .checkpoint = 10, .adapts = 0.3};
-
-    v = diagnose(&pair, (plumb_diagnose_settings){.steps = 120});
-    expect(v, "numerics", 1, "", "pair");
-    expect_sites(v, pair.culprits);
-    finish(&pair, v, "the same in two classes");
-
-    fake both = {.culprits = 1u << 7 | 1u << 9,
-                 .gap_culprits = 1u << 7,
-                 .checkpoint = 10,
-                 .fails_at = 60,
-                 .gap = 0.3,
-                 .adapts = 0.6};
-
-    v = diagnose(&both, (plumb_diagnose_settings){0});
-    expect(v, "numerics", 1, "forward", "class");
-    expect_sites(v, both.culprits);
-    CHECK(strcmp(text(json_object_get(v, "failure"), "predicate"), "gap") == 0, "%s",
-          text(json_object_get(v, "failure"), "predicate"));
-    finish(&both, v, "an arm without the gap whose weights are still wrong");
-
-    fake little = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.09};
-
-    v = diagnose(&little, (plumb_diagnose_settings){0});
-    expect(v, "healthy", 0, "", "");
-    CHECK(mentions(v, "statements", "+0.0900 nats, on the same batch"), "not said");
-    finish(&little, v, "a difference inside the band");
-
-    fake apart = {
-        .culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .resumes_apart = true};
-
-    v = diagnose(&apart, (plumb_diagnose_settings){0});
-    expect(v, "healthy", 0, "", "");
-    CHECK(mentions(v, "limits", "Resume is not exact"), "an inexact resume is believed");
-    finish(&apart, v, "weights that cannot be judged");
 }
 
 static void masks(void)
@@ -569,9 +361,6 @@ int main(void)
     several();
     pairs();
     mechanisms();
-    gap_only();
-    late_gaps();
-    adapted_weights();
     masks();
     one_seed();
     other_seed();
