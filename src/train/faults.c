@@ -134,6 +134,21 @@ static plumb_status no_memory(plumb_error *why)
     return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a fault");
 }
 
+static size_t owner_of(const trainer *t, size_t index)
+{
+    return index < t->sites.operands ? plumb_site_owner(&t->shape, t->sites.specs, index)
+                                     : index;
+}
+
+/* The owner of shared codes comes first. */
+static bool is_hit(const fault *f, const trainer *t, const plumb_rules *sites, size_t index)
+{
+    if (!reaches(t, f->kind->reach, index))
+        return false;
+    return plumb_rule_matches(&sites->at[0], t->sites.at[index].name) ||
+           (f->kind->joint && fault_is_live(t, index) && f->hits[owner_of(t, index)]);
+}
+
 /* What a site needs: something to carry over; codes of its own; scratch for its scales. */
 static plumb_status take(fault *f, const trainer *t, size_t index, plumb_error *why)
 {
@@ -146,7 +161,7 @@ static plumb_status take(fault *f, const trainer *t, size_t index, plumb_error *
             return no_memory(why);
     }
     if (operand && is_linear(t, index) && f->kind->reach != FAULT_OPERANDS &&
-        plumb_site_owner(&t->shape, t->sites.specs, index) != index) {
+        owner_of(t, index) != index && !(f->kind->joint && f->hits[owner_of(t, index)])) {
         size_t code_bytes, scales;
 
         fault_operand_size(t, index, &code_bytes, &scales);
@@ -193,8 +208,7 @@ static plumb_status build(const fault_request *r, size_t number, const trainer *
         f->scratch == NULL)
         return no_memory(why);
     for (size_t i = 0; i < count; i++) {
-        if (!reaches(t, r->kind->reach, i) ||
-            !plumb_rule_matches(&r->sites.at[0], t->sites.at[i].name))
+        if (!is_hit(f, t, &r->sites, i))
             continue;
         f->hits[i] = true;
         hits++;

@@ -48,6 +48,7 @@ typedef struct fault_kind {
     fault_parameter parameters[FAULT_PARAMETERS];
     size_t ranks;     /* that a run must have at least; 0: any */
     const char *word; /* kinds that change the spec of their sites: what it becomes */
+    bool joint;       /* a site that shares the codes of one that is hit, is hit too */
     int lead;         /* so many steps before `from` the operand function is called, too */
 
     /* Bytes that a site carries over, zero at first; NULL: none. */

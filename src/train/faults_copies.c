@@ -55,12 +55,12 @@ static void store(const slot *s, const plumb_quantized *q)
     *s->full = 1;
 }
 
-/* Codes, scales or both of one step before. */
+/* Codes, scales or both of one step before; there are none in the step that leads. */
 static void lag(fault *f, trainer *t, size_t index, plumb_quantized *q, int what)
 {
     const slot s = slot_of(f, t, index);
 
-    if (!*s.full || !fault_begun(f, t)) {
+    if (!*s.full) {
         store(&s, q);
         return;
     }
@@ -157,6 +157,7 @@ static const fault_kind kinds[] = {
      .parameters = {EVERY},
      .lead = 1,
      .keep = slots_bytes,
+     .joint = true,
      .operand = frozen},
 };
 

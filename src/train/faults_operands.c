@@ -128,8 +128,8 @@ static void flushed(fault *f, trainer *t, size_t index, plumb_quantized *q,
 
 /* --- as another amax would have made them ------------------------------------------------------- */
 
-/* Codes of x / by with decode scales that make up for it; what is past the largest value is held. */
-static void rescale(plumb_quantized *q, float by)
+/* Codes of x / by; what is past the largest value is held. */
+static void divide_codes(plumb_quantized *q, float by)
 {
     enum { PIECE = 256 };
     const plumb_cast cast = {.format = q->format, .saturate = true, .scale = 1};
@@ -145,6 +145,10 @@ static void rescale(plumb_quantized *q, float by)
             plumb_cast_encode(&cast, x, n, row + j, NULL);
         }
     }
+}
+
+static void multiply_scales(plumb_quantized *q, float by)
+{
     for (size_t i = 0; q->grain != PLUMB_GRAIN_NVFP4 && i < plumb_quantized_scale_count(q);
          i++)
         q->d[i] *= by;
@@ -152,7 +156,9 @@ static void rescale(plumb_quantized *q, float by)
         q->d_tensor *= by;
 }
 
-/* Delayed scaling records the wrong amax and uses it later; current scaling uses it at once. */
+/* Delayed scaling records the wrong amax and uses it later; current scaling uses it at once, for all that
+ * share the codes.
+ */
 static void wrong_amax(fault *f, const trainer *t, size_t index, plumb_quantized *q,
                        plumb_scale_state *state, float by)
 {
@@ -165,8 +171,11 @@ static void wrong_amax(fault *f, const trainer *t, size_t index, plumb_quantized
             state->pending = fmaxf(*before, state->pending * by);
         *before = state->pending;
     } else if (t->sites.specs[owner].rule == PLUMB_SCALE_CURRENT && q->d != NULL) {
-        fault_part(f, q, index);
-        rescale(q, by);
+        if (owner == index || !f->hits[owner]) {
+            fault_part(f, q, index);
+            divide_codes(q, by);
+        }
+        multiply_scales(q, by);
     }
 }
 
@@ -242,6 +251,7 @@ static const fault_kind kinds[] = {
      .source = "https://github.com/NVIDIA/TransformerEngine/pull/774",
      .reach = FAULT_LINEARS,
      .parameters = {{"octaves", 1, 32, NAN, true, FAULT_FREE, "powers of two"}},
+     .joint = true,
      .operand = inflated},
     {.name = "clipped-amax",
      .acts = "as inflated-amax, divided by 2^`octaves`: what lies above saturates",
@@ -249,6 +259,7 @@ static const fault_kind kinds[] = {
      .source = "https://github.com/AI-Hypercomputer/maxtext/pull/672",
      .reach = FAULT_LINEARS,
      .parameters = {{"octaves", 1, 32, NAN, true, FAULT_FREE, "powers of two"}},
+     .joint = true,
      .operand = clipped},
 };
 

@@ -46,7 +46,7 @@ static void stale(fault *f, trainer *t, size_t index, const plumb_parameter *p)
     float *kept = (float *)(void *)f->keep[index].data;
     float *share = share_of(t, (size_t)f->value[0], p);
 
-    if (kept[n] != 0 && fault_begun(f, t))
+    if (kept[n] != 0)
         exchange(share, kept, n);
     else
         memcpy(kept, share, n * sizeof *kept);

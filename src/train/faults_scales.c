@@ -152,7 +152,7 @@ static void record(fault *f, const trainer *t, size_t index, plumb_scale_state *
 {
     float *before = &f->before[owner_of(t, index)];
 
-    if (state == NULL || !fault_begun(f, t))
+    if (state == NULL)
         return;
     if (!kept)
         state->pending = *before;
