@@ -30,7 +30,7 @@ static const cli_option options[] = {
     {"list", 'l', NULL, CLI_FLAG, offsetof(values, list), 0, 0, NULL,
      "say which there are"},
     {"json", 0, NULL, CLI_FLAG, offsetof(values, json), 0, 0, NULL,
-     "print the verdict, or the table, as JSON"},
+     "print the verdict, the table or the list as JSON"},
     {"quiet", 'q', NULL, CLI_FLAG, offsetof(values, quiet), 0, 0, NULL, "no progress"},
 };
 
@@ -212,6 +212,14 @@ static plumb_status draw_all(const values *asked, demo_scenario **scenarios, siz
     return status;
 }
 
+static int list_json(void)
+{
+    plumb_error why = {0};
+    json_t *listed = demo_list(&why);
+
+    return listed != NULL ? cli_print_json(listed) : cli_complain("%s", why.message);
+}
+
 static int list_scenarios(const demo_scenario *scenarios, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -272,6 +280,8 @@ static int run_asked(values *asked, const cli_words *words, const demo_scenario 
     static const char *const first[] = {"frozen-scale"};
     const cli_words alone = {(const char **)(uintptr_t)first, 1};
 
+    if (asked->list && asked->json && !asked->faults_seed.given)
+        return list_json();
     if (asked->list)
         return list_scenarios(scenarios, count);
     asked->several = asked->all;

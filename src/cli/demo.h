@@ -49,6 +49,9 @@ void demo_free(demo_scenario *scenarios, size_t count);
 /* scenarios.yaml itself: {"bases": [...], "scenarios": [...], "draws": [...]}; json_decref. */
 plumb_status demo_load_table(json_t **table, plumb_error *why);
 
+/* Scenarios and candidates of scenarios.yaml, each with its run file; NULL with *why. */
+json_t *demo_list(plumb_error *why);
+
 /* The run file of a base with settings and rules on top, and faults; NULL with *why. */
 json_t *demo_run_file(const json_t *bases, const json_t *entry, plumb_error *why);
 

@@ -76,7 +76,7 @@ static plumb_status load_file(const char *name, demo_scenario *s, plumb_error *w
 /* --- scenarios.yaml ----------------------------------------------------------------------- */
 
 typedef struct tables {
-    json_t *bases, *scenarios, *draws;
+    json_t *bases, *scenarios, *candidates, *draws;
 } tables;
 
 static const plumb_setting keys[] = {
@@ -84,6 +84,8 @@ static const plumb_setting keys[] = {
      "runs that scenarios share"},
     {"scenarios", PLUMB_SETTING_TABLE, offsetof(tables, scenarios), 0, 0, NULL, NULL,
      "what is planted in them"},
+    {"candidates", PLUMB_SETTING_TABLE, offsetof(tables, candidates), 0, 0, NULL, NULL,
+     "what was measured, too"},
     {"draws", PLUMB_SETTING_TABLE, offsetof(tables, draws), 0, 0, NULL, NULL,
      "what --faults-seed draws from"},
 };
@@ -180,6 +182,47 @@ static plumb_status load_entry(const json_t *table, json_t *entry, demo_scenario
     s->planted = json_incref(entry);
     s->run = demo_run_file(json_object_get(table, "bases"), entry, why);
     return s->run != NULL ? PLUMB_OK : PLUMB_BAD_INPUT;
+}
+
+/* --- for who measures them ------------------------------------------------------------- */
+
+/* Entries of scenarios.yaml with the run file that they make. */
+static plumb_status add_listed(const json_t *table, const char *key, bool shipped,
+                               json_t *listed, plumb_error *why)
+{
+    size_t i;
+    json_t *entry;
+
+    json_array_foreach(json_object_get(table, key), i, entry)
+    {
+        json_t *run = demo_run_file(json_object_get(table, "bases"), entry, why);
+        json_t *one = json_copy(entry);
+
+        if (run == NULL) {
+            json_decref(one);
+            return PLUMB_BAD_INPUT;
+        }
+        json_object_set_new(one, "run", run);
+        json_object_set_new(one, "shipped", json_boolean(shipped));
+        json_array_append_new(listed, one);
+    }
+    return PLUMB_OK;
+}
+
+json_t *demo_list(plumb_error *why)
+{
+    json_t *table = NULL, *listed = json_array();
+    plumb_status status = demo_load_table(&table, why);
+
+    if (status == PLUMB_OK)
+        status = add_listed(table, "scenarios", true, listed, why);
+    if (status == PLUMB_OK)
+        status = add_listed(table, "candidates", false, listed, why);
+    json_decref(table);
+    if (status == PLUMB_OK)
+        return listed;
+    json_decref(listed);
+    return NULL;
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
