@@ -150,6 +150,23 @@ static json_t *entry_of(const source *s, const json_t *row, const char *site,
     return entry;
 }
 
+/* "frozen-weight at head/fprop/w from step 12", "e4m3:none at the site from the first step". */
+static void describe(json_t *entry, const char *site)
+{
+    const json_t *fault = json_array_get(json_object_get(entry, "faults"), 0);
+    const json_t *rule = json_array_get(json_object_get(entry, "rules"), 0);
+    const json_t *what =
+        json_object_get(fault != NULL ? fault : rule, fault != NULL ? "kind" : "use");
+    const json_int_t from =
+        fault != NULL ? json_integer_value(json_object_get(fault, "from")) : 1;
+    char text[PLUMB_SITE_NAME + 120];
+
+    plumb_print(text, sizeof text, "%.60s at %s from step %lld",
+                json_is_string(what) ? json_string_value(what) : "nothing", site,
+                (long long)from);
+    json_object_set_new(entry, "summary", json_string(text));
+}
+
 plumb_status demo_draw(const json_t *table, uint64_t seed, uint64_t index,
                        demo_scenario *scenario, plumb_error *why)
 {
@@ -170,6 +187,7 @@ plumb_status demo_draw(const json_t *table, uint64_t seed, uint64_t index,
     name_draw(&s, row, scenario->name);
     json_decref(scenario->run);
     scenario->planted = entry_of(&s, row, site, scenario->name);
+    describe(scenario->planted, site);
     scenario->run = demo_run_file(bases, scenario->planted, why);
     return scenario->run != NULL ? PLUMB_OK : PLUMB_BAD_INPUT;
 }
