@@ -299,6 +299,7 @@ plumb_status plumb_model_backward(plumb_model *model, const float *weights,
 
 /* What the last forward left behind. */
 const float *plumb_model_logits(const plumb_model *model, size_t *n);
+const float *plumb_model_losses(const plumb_model *model, size_t *n); /* of each token */
 const float *plumb_model_layer_output(const plumb_model *model, size_t layer, size_t *n);
 /* ... but the codes of an activation gradient: their memory is used again by the next linear. */
 /* Operands of linears only. */

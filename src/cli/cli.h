@@ -82,8 +82,8 @@ typedef struct cli_verb {
 enum { CLI_VALUES = 512 };
 
 extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_format, cli_matmul,
-    cli_watch, cli_footprint, cli_bench, cli_text, cli_version, cli_help, cli_completion,
-    cli_man, cli_explain;
+    cli_watch, cli_eval, cli_footprint, cli_bench, cli_text, cli_version, cli_help,
+    cli_completion, cli_man, cli_explain;
 
 /* All verbs, in the order of `plumb help`. */
 extern const cli_verb *const cli_verbs[];

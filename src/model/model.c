@@ -344,6 +344,12 @@ const float *plumb_model_logits(const plumb_model *m, size_t *n)
     return m->logits;
 }
 
+const float *plumb_model_losses(const plumb_model *m, size_t *n)
+{
+    *n = m->tokens;
+    return m->losses;
+}
+
 const float *plumb_model_layer_output(const plumb_model *m, size_t index, size_t *n)
 {
     *n = m->tokens * m->shape.width;

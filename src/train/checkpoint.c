@@ -3,7 +3,7 @@
  *   state.safetensors  weights/NAME, m/NAME, v/NAME, scale/SITE (scale, pending, history), and what
  *                      planted faults carry over
  *   state.json         step, config_hash, bytes and xxh3 of state.safetensors, what the moments
- *                      were stored in, and a hash of all that
+ *                      were stored in, the run (settings, policy, seeds), and a hash of all that
  *
  * The directory is written under another name, synced and renamed, so it is whole or absent;
  * a reader checks size and hash, so one that was cut or altered later is refused.
@@ -202,14 +202,35 @@ static plumb_status hash_file(const char *path, char hash[17], size_t *bytes,
     return status;
 }
 
+/* What run this is of, for who has nothing but the checkpoint (reopen.c). */
+static json_t *run_note(const trainer *t)
+{
+    const plumb_request *r = &t->request;
+    json_t *run = json_pack("{s:o, s:o}", "settings", settings_json(&t->settings), "policy",
+                            plumb_rules_to_json(&t->policy));
+
+    if (r->has_seed)
+        json_object_set_new(run, "seed", json_integer((json_int_t)r->seed));
+    if (r->has_data_seed)
+        json_object_set_new(run, "data_seed", json_integer((json_int_t)r->data_seed));
+    if (r->has_micro_order)
+        json_object_set_new(run, "micro_order", json_integer((json_int_t)r->micro_order));
+    if (r->skip.first > 0)
+        json_object_set_new(
+            run, "skip",
+            json_pack("[I, I]", (json_int_t)r->skip.first, (json_int_t)r->skip.last));
+    return run;
+}
+
 static json_t *make_note(const trainer *t, const char *hash, size_t bytes)
 {
     char self[17];
     json_t *note;
 
-    note = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o}", "plumb", plumb_build_id(), "step",
-                     (json_int_t)t->step, "config_hash", t->config_hash, "bytes",
-                     (json_int_t)bytes, "xxh3", hash, "moments", moment_specs(t));
+    note = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o}", "plumb", plumb_build_id(),
+                     "step", (json_int_t)t->step, "config_hash", t->config_hash, "bytes",
+                     (json_int_t)bytes, "xxh3", hash, "moments", moment_specs(t), "run",
+                     run_note(t));
     if (note != NULL && hash_note(note, self))
         json_object_set_new(note, "self", json_string(self));
     return note;
@@ -326,8 +347,7 @@ static plumb_status refuse(plumb_error *why, const char *ref, const char *what)
     return plumb_fail(why, PLUMB_BAD_INPUT, "checkpoint '%s': %s", ref, what);
 }
 
-static plumb_status check_note(const trainer *t, const char *ref, const json_t *note,
-                               plumb_error *why)
+static plumb_status check_note(const char *ref, const json_t *note, plumb_error *why)
 {
     const char *config = json_string_value(json_object_get(note, "config_hash"));
     const char *self = json_string_value(json_object_get(note, "self"));
@@ -341,6 +361,26 @@ static plumb_status check_note(const trainer *t, const char *ref, const json_t *
         !json_is_string(json_object_get(note, "xxh3")) ||
         !json_is_object(json_object_get(note, "moments")))
         return refuse(why, ref, "state.json lacks step, config_hash, xxh3 or moments");
+    return PLUMB_OK;
+}
+
+plumb_status checkpoint_note(const char *ref, json_t **note, plumb_error *why)
+{
+    enum { NOTE_LIMIT = 1 << 22 };
+    char *path = plumb_path_join(ref, note_file);
+    plumb_status status =
+        path == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a checkpoint")
+                     : plumb_json_load(path, NOTE_LIMIT, note, why);
+
+    free(path);
+    return status == PLUMB_OK ? check_note(ref, *note, why) : status;
+}
+
+static plumb_status check_configuration(const trainer *t, const char *ref,
+                                        const json_t *note, plumb_error *why)
+{
+    const char *config = json_string_value(json_object_get(note, "config_hash"));
+
     if (strcmp(config, t->config_hash) != 0)
         return plumb_fail(
             why, PLUMB_BAD_INPUT,
@@ -495,20 +535,18 @@ static void restore_powers(trainer *t)
 plumb_status checkpoint_load(trainer *t, const char *ref, json_t **converted,
                              plumb_error *why)
 {
-    enum { NOTE_LIMIT = 1 << 22 };
-    char *note_path = plumb_path_join(ref, note_file);
     char *state_path = plumb_path_join(ref, state_file);
     json_t *note = NULL;
     plumb_status status = PLUMB_NO_MEMORY;
 
     *converted = json_array();
-    if (note_path == NULL || state_path == NULL || *converted == NULL) {
+    if (state_path == NULL || *converted == NULL) {
         plumb_fail(why, status, "no memory for a checkpoint");
         goto done;
     }
-    status = plumb_json_load(note_path, NOTE_LIMIT, &note, why);
+    status = checkpoint_note(ref, &note, why);
     if (status == PLUMB_OK)
-        status = check_note(t, ref, note, why);
+        status = check_configuration(t, ref, note, why);
     if (status == PLUMB_OK)
         status = read_state(t, ref, state_path, note, why);
     if (status != PLUMB_OK)
@@ -518,7 +556,6 @@ plumb_status checkpoint_load(trainer *t, const char *ref, json_t **converted,
     status = convert(t, json_object_get(note, "moments"), *converted, why);
 done:
     json_decref(note);
-    free(note_path);
     free(state_path);
     return status;
 }

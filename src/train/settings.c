@@ -109,6 +109,50 @@ plumb_status settings_load(const char *path, const char *const *overrides, size_
     return PLUMB_OK;
 }
 
+json_t *settings_json(const settings *s)
+{
+    return plumb_settings_to_json(table, SETTINGS, s);
+}
+
+/* "key=value" as on a command line; what is no word there is JSON, which is YAML, too. */
+static char *override_of(const char *key, const json_t *value)
+{
+    char *dump =
+        json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    const char *word = json_is_string(value) ? json_string_value(value) : dump;
+    const size_t size = word == NULL ? 0 : strlen(key) + strlen(word) + 2;
+    char *text = word == NULL ? NULL : malloc(size);
+
+    if (text != NULL)
+        plumb_print(text, size, "%s=%s", key, word);
+    free(dump);
+    return text;
+}
+
+plumb_status settings_from_json(const json_t *json, settings *s, plumb_error *why)
+{
+    char *overrides[SETTINGS] = {0};
+    size_t count = 0;
+    plumb_status status = PLUMB_OK;
+
+    for (size_t i = 0; i < SETTINGS && status == PLUMB_OK; i++) {
+        const json_t *value = json_object_get(json, table[i].key);
+
+        if (value == NULL || json_is_null(value))
+            continue;
+        overrides[count] = override_of(table[i].key, value);
+        if (overrides[count] == NULL)
+            status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the settings");
+        else
+            count++;
+    }
+    if (status == PLUMB_OK)
+        status = settings_load(NULL, (const char *const *)overrides, count, s, why);
+    for (size_t i = 0; i < SETTINGS; i++)
+        free(overrides[i]);
+    return status;
+}
+
 int settings_choice(const char *word, const char *choices)
 {
     const size_t length = strlen(word);
@@ -150,7 +194,7 @@ static void drop(json_t *json)
 plumb_status settings_hash(const settings *s, const char *text, size_t size, char hash[17],
                            plumb_error *why)
 {
-    json_t *json = plumb_settings_to_json(table, SETTINGS, s);
+    json_t *json = settings_json(s);
     char *dump;
 
     if (json == NULL)

@@ -45,6 +45,9 @@ int settings_choice(const char *word, const char *choices);
 
 plumb_status settings_load(const char *path, const char *const *overrides, size_t count,
                            settings *s, plumb_error *why);
+/* Every setting with its value, and back. */
+json_t *settings_json(const settings *s);
+plumb_status settings_from_json(const json_t *json, settings *s, plumb_error *why);
 void settings_free(settings *s);
 /* Hash of what the results depend on: settings but out, threads, sensors and checkpoints, and
  * the text.
@@ -166,6 +169,7 @@ typedef struct trainer {
     settings settings;
     plumb_request request;
     const char *path; /* of the run file, for sentences; NULL: none */
+    const plumb_strings *text; /* where the text is now; NULL: where the settings say */
     plumb_shape shape;
     corpus corpus;
     plumb_rules policy;
@@ -216,7 +220,17 @@ bool wire_has_own_scales(const settings *s);
 /* Partial sums that exist at one time. */
 size_t wire_depth(const trainer *t);
 
-/* validate.c: event "validation", once, when the schedule has come to its end.  No step can
+/* validate.c: unseen text.  Weights quantised for it; batch number `batch` of micro_sequences, the
+ * same for every run on this text; that batch through a model.  offsets (may be NULL): where each
+ * sequence lies in the text.
+ */
+plumb_status unseen_weights(const trainer *t, plumb_model *model, plumb_error *why);
+bool unseen_exists(const trainer *t);
+void unseen_fill(const trainer *t, int64_t batch, uint8_t *tokens, size_t *offsets);
+plumb_status unseen_forward(const trainer *t, plumb_model *model, int64_t batch,
+                            const uint8_t *tokens, plumb_loss *loss, plumb_error *why);
+
+/* event "validation", once, when the schedule has come to its end.  No step can
  * follow: the model is gone.
  */
 plumb_status validate(trainer *t, plumb_error *why);
@@ -246,6 +260,15 @@ plumb_status checkpoint_save(trainer *t, plumb_error *why);
 /* converted: array of the optimizer sites whose format changed. */
 plumb_status checkpoint_load(trainer *t, const char *ref, json_t **converted,
                              plumb_error *why);
+
+/* What state.json says, of a hash that fits it; json_decref it in any case. */
+plumb_status checkpoint_note(const char *ref, json_t **note, plumb_error *why);
+
+/* reopen.c: the trainer that wrote a checkpoint, with what that holds, to be looked at: no run is opened
+ * and nothing written.  path: of the checkpoint, of a file in it, or of a run, of which it is the
+ * last.  ref: the directory found.  faults_start comes next; trainer_free in any case.
+ */
+plumb_status trainer_reopen(trainer *t, const char *path, char ref[4096], plumb_error *why);
 
 /* trainer.c: from settings and request to a trainer at step 0, in parts for who wants to know
  * what it would take: sizes; sites, text and hash; the need for memory (first pass); memory.

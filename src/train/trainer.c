@@ -238,7 +238,8 @@ plumb_status trainer_prepare(trainer *t, plumb_error *why)
     if (status == PLUMB_OK)
         status = resolve_sites(t, why);
     if (status == PLUMB_OK)
-        status = corpus_load(&t->settings.data, t->shape.context, &t->corpus, why);
+        status = corpus_load(t->text != NULL ? t->text : &t->settings.data,
+                             t->shape.context, &t->corpus, why);
     if (status == PLUMB_OK)
         status = settings_hash(&t->settings, t->corpus.text, t->corpus.size, t->config_hash,
                                why);

@@ -11,35 +11,53 @@
 
 #include "plumb/random.h"
 
-/* The same sequences for every run on this text: seed 0 of a stream of their own. */
-static void fill(const trainer *t, int64_t batch, uint8_t *tokens)
+bool unseen_exists(const trainer *t)
+{
+    return t->corpus.size - t->corpus.train > t->shape.context;
+}
+
+/* Seed 0 of a stream of their own. */
+void unseen_fill(const trainer *t, int64_t batch, uint8_t *tokens, size_t *offsets)
 {
     const size_t length = t->shape.context + 1, kept = t->corpus.size - t->corpus.train;
     const uint64_t stream = plumb_random_stream("validation");
 
     for (size_t i = 0; i < t->micro_sequences; i++) {
         const uint64_t index = (uint64_t)batch * t->micro_sequences + i;
-        const uint64_t offset = plumb_random_below(0, stream, index, kept - length + 1);
+        const size_t offset = t->corpus.train + (size_t)plumb_random_below(
+                                                    0, stream, index, kept - length + 1);
 
-        memcpy(tokens + i * length, t->corpus.text + t->corpus.train + offset, length);
+        memcpy(tokens + i * length, t->corpus.text + offset, length);
+        if (offsets != NULL)
+            offsets[i] = offset;
     }
+}
+
+/* Numbers of draws that no step has. */
+plumb_status unseen_weights(const trainer *t, plumb_model *model, plumb_error *why)
+{
+    plumb_model_draw(model, trainer_seed(t), UINT64_MAX);
+    return plumb_model_weights(model, t->weights, why);
+}
+
+plumb_status unseen_forward(const trainer *t, plumb_model *model, int64_t batch,
+                            const uint8_t *tokens, plumb_loss *loss, plumb_error *why)
+{
+    plumb_model_draw(model, trainer_seed(t), UINT64_MAX - 1 - (uint64_t)batch);
+    return plumb_model_forward(model, t->weights, tokens, loss, why);
 }
 
 static plumb_status mean_loss(const trainer *t, plumb_model *model, uint8_t *tokens,
                               double *mean, plumb_error *why)
 {
-    plumb_status status;
+    plumb_status status = unseen_weights(t, model, why);
 
-    /* Numbers of draws that no step has. */
-    plumb_model_draw(model, trainer_seed(t), UINT64_MAX);
-    status = plumb_model_weights(model, t->weights, why);
     *mean = 0;
     for (int64_t i = 0; i < t->settings.validation_batches && status == PLUMB_OK; i++) {
         plumb_loss loss;
 
-        fill(t, i, tokens);
-        plumb_model_draw(model, trainer_seed(t), UINT64_MAX - 1 - (uint64_t)i);
-        status = plumb_model_forward(model, t->weights, tokens, &loss, why);
+        unseen_fill(t, i, tokens, NULL);
+        status = unseen_forward(t, model, i, tokens, &loss, why);
         if (status == PLUMB_OK)
             *mean += loss.mean / (double)t->settings.validation_batches;
     }
@@ -105,10 +123,8 @@ static plumb_status both(trainer *t, uint8_t *tokens, plumb_error *why)
 
 plumb_status validate(trainer *t, plumb_error *why)
 {
-    const size_t kept = t->corpus.size - t->corpus.train;
-
     if (t->settings.validation_batches == 0 || t->step < t->settings.steps ||
-        kept <= t->shape.context)
+        !unseen_exists(t))
         return PLUMB_OK;
     uint8_t *tokens = calloc(t->micro_sequences, t->shape.context + 1);
 
