@@ -243,7 +243,7 @@ typedef struct plumb_model_setup {
     const bool *from_codes;
 
     /* Operands of attention are objects of their own, counted and shown to the hook, even in
-     * layers where all of them are fp32.  Moves no bit.
+     * layers where all of them are fp32, and its output is kept (plumb_model_delta).  Moves no bit.
      */
     bool show_attention;
 
@@ -277,6 +277,11 @@ void plumb_model_draw(plumb_model *model, uint64_t seed, uint64_t number);
  * share codes the owner's counts.  PLUMB_UNSUPPORTED, and nothing happens, for any other spec.
  */
 plumb_status plumb_model_respec(plumb_model *model, size_t site, const plumb_spec *spec);
+
+/* From the next backward pass on one layer takes delta from elsewhere.  PLUMB_UNSUPPORTED, and nothing
+ * happens, unless the model was created with show_attention, or with this very delta.
+ */
+plumb_status plumb_model_delta(plumb_model *model, size_t layer, plumb_delta delta);
 
 typedef struct plumb_loss {
     double mean; /* over the tokens of the call, nats */

@@ -143,6 +143,7 @@ plumb_status attention_plan(plumb_model *m, size_t index, layer *l, plumb_error 
     l->softmax_site = site_softmax(&m->shape, index, 0);
     l->norm_site = site_norm(&m->shape, NORMS_OF_LAYER * index);
     l->cast_attention = is_cast(m, index);
+    l->delta = m->delta;
     if (!l->cast_attention)
         return PLUMB_OK;
     for (size_t role = 0; role < role_count; role++) {
@@ -418,7 +419,7 @@ static float delta_of(const worker *w, size_t index, size_t i, const float *p,
     const size_t at =
         head_offset(m, PLUMB_DP_DO, index, m->shape.width) + i * m->shape.width;
 
-    switch (m->delta) {
+    switch (w->l->delta) {
     case PLUMB_DELTA_OUTPUT:
         return plumb_dot(w->d_o + at, w->l->o + at, head_width(m));
     case PLUMB_DELTA_EXACT:

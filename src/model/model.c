@@ -159,6 +159,14 @@ plumb_status plumb_model_respec(plumb_model *m, size_t site, const plumb_spec *s
     return PLUMB_OK;
 }
 
+plumb_status plumb_model_delta(plumb_model *m, size_t index, plumb_delta delta)
+{
+    if (!m->show_attention && delta != m->delta)
+        return PLUMB_UNSUPPORTED;
+    m->layers[index].delta = delta;
+    return PLUMB_OK;
+}
+
 void plumb_model_draw(plumb_model *m, uint64_t seed, uint64_t number)
 {
     m->seed = seed;

@@ -38,6 +38,7 @@ typedef struct layer {
     linear qkv, out, up, down;
     size_t attention_site, softmax_site, norm_site; /* the first of each */
     bool cast_attention;                            /* its operands are objects: */
+    plumb_delta delta;
     stack attention[PLUMB_ATTENTION_ROLES];
     float *x;       /* [N, D] input; the output is the next layer's x */
     float *r1, *n1; /* [N], [N, D] 1/rms and normalised input of attention */

@@ -118,7 +118,8 @@ static void plan_activations(plumb_model *m, layer *l)
     l->q_k_v = activation(m, 3, kept, 3 * s->width);
     l->p = activation(m, 4, kept, s->heads * s->context);
     l->o = activation(m, 5,
-                      input_is_kept(m, &l->out) || (kept && m->delta == PLUMB_DELTA_OUTPUT),
+                      input_is_kept(m, &l->out) ||
+                          (kept && (m->delta == PLUMB_DELTA_OUTPUT || m->show_attention)),
                       s->width);
     l->x2 = activation(m, 6, kept, s->width);
     l->r2 = activation(m, 7, kept, of_rows);

@@ -57,6 +57,9 @@ static bool reaches(const trainer *t, fault_reach reach, size_t index)
         return linear && is_weight(index);
     case FAULT_TURNED:
         return role == PLUMB_DGRAD_W || role == PLUMB_WGRAD_DY || role == PLUMB_WGRAD_X;
+    case FAULT_DELTAS:
+        return t->sites.at[index].kind == PLUMB_SITE_ATTENTION &&
+               strcmp(t->sites.at[index].operand, "ds") == 0;
     case FAULT_SHARDS:
         return linear && !is_weight(index);
     case FAULT_GRADIENTS:
@@ -75,6 +78,7 @@ static const char *const reach_words[FAULT_REACHES] = {
     "operand of a linear",
     "weight operand of a linear",
     "second orientation of an operand (dgrad/w, wgrad/dy, wgrad/x)",
+    "gradient of softmax (attn/dq/ds, attn/dk/ds)",
     "operand of a linear that ranks have parts of (x, dy)",
     "gradient (wgrad/dy, wgrad/x, collective/grad)",
     "collective/grad",

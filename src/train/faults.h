@@ -18,6 +18,7 @@ typedef enum fault_reach {
     FAULT_LINEARS,      /* operands of linears */
     FAULT_WEIGHTS,      /* w of linears */
     FAULT_TURNED,       /* second orientations: dgrad/w, wgrad/dy, wgrad/x */
+    FAULT_DELTAS,       /* ds of attention, for the delta that it is made with */
     FAULT_SHARDS,       /* operands of linears that differ between ranks: x and dy */
     FAULT_GRADIENTS, /* wgrad/dy and wgrad/x, for the gradient they make, and collective/grad */
     FAULT_COLLECTIVE, /* collective/grad */

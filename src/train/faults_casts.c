@@ -33,6 +33,15 @@ static void respec(fault *f, trainer *t, size_t index)
     }
 }
 
+/* What softmax's backward takes off each row comes from the output that was kept, not from the
+ * probabilities and gradients of this backward pass.
+ */
+static void stale_delta(fault *f, trainer *t, size_t index)
+{
+    if (t->step + 1 >= f->from)
+        plumb_model_delta(t->model, (size_t)t->sites.at[index].layer, PLUMB_DELTA_OUTPUT);
+}
+
 static const fault_kind kinds[] = {
     {.name = "scale-floor",
      .acts = "every amax counts as at least `least`, so that small values are flushed",
@@ -68,6 +77,15 @@ static const fault_kind kinds[] = {
      .word = "toward-zero",
      .start = respec,
      .state = respec},
+    {.name = "stale-delta",
+     .acts =
+         "the gradient of softmax takes its delta from the output that was kept, which the "
+         "quantised operands of the backward pass do not add up to",
+     .models = "FlashAttention's delta in attention with FP8 operands",
+     .source = "https://arxiv.org/abs/2609.37852",
+     .reach = FAULT_DELTAS,
+     .start = stale_delta,
+     .state = stale_delta},
 };
 
 const fault_family faults_of_casts = {kinds, sizeof kinds / sizeof *kinds};

@@ -367,6 +367,86 @@ static bool truncated(unsigned clean, unsigned faulty, float d, float faulty_d)
            ((clean ^ faulty) & 128) == 0;
 }
 
+/* --- delta ------------------------------------------------------------------------------------- */
+
+static void replace(char *text, size_t size, const char *word, const char *by)
+{
+    char rest[2000];
+    char *at = strstr(text, word);
+
+    if (!CHECK(at != NULL, "no '%s' in the example", word))
+        return;
+    snprintf(rest, sizeof rest, "%s", at + strlen(word));
+    snprintf(at, size - (size_t)(at - text), "%s%s", by, rest);
+}
+
+/* In all layers and from the first step on it is the setting of that name. */
+static void delta_is_a_setting(void)
+{
+    char faulty[2100], clean[2200];
+
+    CHECK(plant_example("stale-delta", faulty, sizeof faulty), "no example");
+    snprintf(clean, sizeof clean, "%sattention: {delta: output}\n", faulty);
+    replace(faulty, sizeof faulty, "\"layer.1/attn/d?/ds\"", "\"layer.*/attn/d?/ds\"");
+    replace(faulty, sizeof faulty, "from: 3", "from: 1");
+    trainer *a = plant_make(faulty, true, NULL), *b = plant_make(clean, false, NULL);
+
+    for (int step = 1; step <= 4; step++)
+        CHECK(plant_step(a) == plant_step(b), "step %d", step);
+    plant_drop(a);
+    plant_drop(b);
+}
+
+enum { MOST_CASTS = 4000 };
+
+typedef struct sequence {
+    bool on;
+    size_t count, site[MOST_CASTS];
+    uint32_t sum[MOST_CASTS];
+} sequence;
+
+static void add_up(plant_look *look, size_t index, const plant_cast *before,
+                   const plumb_quantized *q, const plumb_scale_state *state)
+{
+    sequence *s = look->more;
+
+    (void)q;
+    (void)state;
+    if (!s->on || !CHECK(s->count < MOST_CASTS, "too many casts"))
+        return;
+    s->site[s->count] = index;
+    for (size_t i = 0; i < before->bytes; i++)
+        s->sum[s->count] = s->sum[s->count] * 31 + before->codes[i];
+    s->count++;
+}
+
+static void delta_of_a_layer(void)
+{
+    sequence *both = calloc(2, sizeof *both);
+    char name[PLUMB_SITE_NAME] = "";
+    size_t i = 0;
+
+    for (int faulty = 0; faulty < 2; faulty++) {
+        trainer *t = plant_example_make("stale-delta", faulty != 0);
+        plant_look look = {.see = add_up, .more = &both[faulty]};
+
+        plant_look_at(&look, t);
+        for (int step = 1; step <= PLANT_FROM; step++) {
+            both[faulty].on = step == PLANT_FROM;
+            plant_step(t);
+        }
+        while (faulty != 0 && i < both[1].count && both[0].sum[i] == both[1].sum[i])
+            i++;
+        if (i < both[1].count)
+            memcpy(name, t->sites.at[both[1].site[i]].name, sizeof name);
+        plant_drop(t);
+    }
+    CHECK(both[0].count == both[1].count && strcmp(name, "layer.1/attn/dq/ds") == 0,
+          "cast %zu of step %d is the first that differs: '%s'", i, PLANT_FROM, name);
+    free(both);
+    check_done("stale-delta");
+}
+
 int main(void)
 {
     plant_begin();
@@ -385,6 +465,8 @@ int main(void)
     compare("floor-rounded-scale", "layer.0/attn.qkv/fprop/x", floor_rounded, 100);
     compare("unsaturated-cast", "layer.1/mlp.down/fprop/x", unsaturated, 0);
     compare("truncating-cast", "layer.0/attn.qkv/fprop/w", truncated, 1000);
+    delta_is_a_setting();
+    delta_of_a_layer();
     plant_end();
     return check_exit();
 }
