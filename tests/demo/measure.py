@@ -114,10 +114,14 @@ def measure(plumb, work, scenario, seed):
     orders = [run(plumb, work, run_file, seed, TWIN, order) for order in (1, 2)]
     band = max(0.05, 3 * max(largest_gap(twin["losses"], o["losses"]) for o in orders))
     own = run(plumb, work, run_file, seed)
-    healed = run(plumb, work, run_file, seed,
-                 [{"sites": scenario["sites"], "use": "bf16", "raise": True}])
+    healed = None
+    if scenario["sites"]:
+        healed = run(plumb, work, run_file, seed,
+                     [{"sites": scenario["sites"], "use": "bf16", "raise": True}])
     low = run(plumb, work, run_file, seed, None, None, LOWER)
     low_twin = run(plumb, work, run_file, seed, TWIN, None, LOWER)
+    if judge(low_twin, low_twin, band)[0] == "entropy":  # too slow to be asked for it in time
+        low = dict(low, entropy=math.inf)
     failed = judge(own, twin, band)
     validation = own["validation"]
     losses = [number(validation.get(key)) for key in ("loss", "loss_bf16")]
@@ -126,7 +130,7 @@ def measure(plumb, work, scenario, seed):
         "own": words(failed),
         "gap_at_end": f"{smooth(own['losses'])[-1] - smooth(twin['losses'])[len(own['losses']) - 1]:+.3f}",
         "unseen_own": f"{losses[0]:.3f}", "unseen_bf16": f"{losses[1]:.3f}",
-        "planted_sites_in_bf16": words(judge(healed, twin, band)),
+        "planted_sites_in_bf16": words(judge(healed, twin, band)) if healed else "-",
         "at_0.3_lr": words(judge(low, low_twin, band)),
         "lower_lr_hides_it": hides(failed, judge(low, low_twin, band)),
     }
@@ -170,10 +174,8 @@ def main():
     table = csv.DictWriter(sys.stdout, COLUMNS, restval="-", lineterminator="\n")
     table.writeheader()
     for scenario in json.loads(listed):
-        if not scenario["sites"]:
-            continue
         settings = {key: scenario[key] for key in ("set", "rules", "faults") if key in scenario}
-        said = scenario.get("class") or "+".join(scenario.get("classes") or [])
+        said = scenario.get("class") or "+".join(scenario.get("classes") or ["-"])
         for seed in range(1, asked.seeds + 1):
             row = {"scenario": scenario["name"], "shipped": "yes" if scenario["shipped"] else "no",
                    "base": scenario["base"], "class": said, "sites": " ".join(scenario["sites"]),
