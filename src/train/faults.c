@@ -138,6 +138,13 @@ static plumb_status no_memory(plumb_error *why)
     return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a fault");
 }
 
+/* Zeroed memory, which a run's footprint has in it. */
+static void *reserve(trainer *t, size_t count, size_t bytes_each)
+{
+    t->faults.bytes += count * bytes_each;
+    return calloc(count, bytes_each);
+}
+
 static size_t owner_of(const trainer *t, size_t index)
 {
     return index < t->sites.operands ? plumb_site_owner(&t->shape, t->sites.specs, index)
@@ -154,13 +161,13 @@ static bool is_hit(const fault *f, const trainer *t, const plumb_rules *sites, s
 }
 
 /* What a site needs: something to carry over; codes of its own; scratch for its scales. */
-static plumb_status take(fault *f, const trainer *t, size_t index, plumb_error *why)
+static plumb_status take(fault *f, trainer *t, size_t index, plumb_error *why)
 {
     const bool operand = index < t->sites.operands && f->kind->operand != NULL;
     const size_t bytes = f->kind->keep == NULL ? 0 : f->kind->keep(t, index);
 
     if (bytes > 0) {
-        f->keep[index] = (fault_keep){calloc(bytes, 1), bytes};
+        f->keep[index] = (fault_keep){reserve(t, bytes, 1), bytes};
         if (f->keep[index].data == NULL)
             return no_memory(why);
     }
@@ -169,7 +176,7 @@ static plumb_status take(fault *f, const trainer *t, size_t index, plumb_error *
         size_t code_bytes, scales;
 
         fault_operand_size(t, index, &code_bytes, &scales);
-        f->own[index] = malloc(code_bytes);
+        f->own[index] = reserve(t, code_bytes, 1);
         if (f->own[index] == NULL)
             return no_memory(why);
     }
@@ -194,7 +201,7 @@ static size_t most_scales(const trainer *t)
     return most / 16 + tokens + t->shape.ff * 2 + 3 * t->shape.width + PLUMB_VOCABULARY;
 }
 
-static plumb_status build(const fault_request *r, size_t number, const trainer *t, fault *f,
+static plumb_status build(const fault_request *r, size_t number, trainer *t, fault *f,
                           plumb_error *why)
 {
     const size_t count = t->sites.count;
@@ -203,11 +210,11 @@ static plumb_status build(const fault_request *r, size_t number, const trainer *
 
     *f = (fault){.kind = r->kind, .from = r->from};
     memcpy(f->value, r->value, sizeof f->value);
-    f->hits = calloc(count, sizeof *f->hits);
-    f->keep = calloc(count, sizeof *f->keep);
-    f->before = calloc(t->sites.operands, sizeof *f->before);
-    f->own = calloc(t->sites.operands, sizeof *f->own);
-    f->scratch = calloc(most_scales(t), sizeof *f->scratch);
+    f->hits = reserve(t, count, sizeof *f->hits);
+    f->keep = reserve(t, count, sizeof *f->keep);
+    f->before = reserve(t, t->sites.operands, sizeof *f->before);
+    f->own = reserve(t, t->sites.operands, sizeof *f->own);
+    f->scratch = reserve(t, most_scales(t), sizeof *f->scratch);
     if (f->hits == NULL || f->keep == NULL || f->before == NULL || f->own == NULL ||
         f->scratch == NULL)
         return no_memory(why);
@@ -236,7 +243,7 @@ plumb_status faults_create(trainer *t, plumb_error *why)
 
     if (count == 0)
         return PLUMB_OK;
-    t->faults.at = calloc(count, sizeof *t->faults.at);
+    t->faults.at = reserve(t, count, sizeof *t->faults.at);
     if (t->faults.at == NULL)
         return no_memory(why);
     t->faults.count = count;

@@ -125,6 +125,7 @@ enum { FAULT_NAME = PLUMB_SITE_NAME + 32 };
 typedef struct faults {
     struct fault *at;
     size_t count;
+    size_t bytes;       /* of memory that they have taken */
     int64_t step;       /* the one that is running */
     size_t rank, micro; /* whose call of the model is running */
 } faults;
@@ -168,7 +169,7 @@ struct sensors;
 typedef struct trainer {
     settings settings;
     plumb_request request;
-    const char *path; /* of the run file, for sentences; NULL: none */
+    const char *path;          /* of the run file, for sentences; NULL: none */
     const plumb_strings *text; /* where the text is now; NULL: where the settings say */
     plumb_shape shape;
     corpus corpus;

@@ -259,7 +259,8 @@ plumb_status trainer_need(trainer *t, plumb_memory *memory, plumb_error *why)
     plumb_scale_state unused; /* there are no states yet: only that there will be counts */
     plumb_status status;
 
-    *memory = (plumb_memory){.bytes[PLUMB_MEMORY_RECORDS] = t->corpus.size};
+    *memory =
+        (plumb_memory){.bytes[PLUMB_MEMORY_RECORDS] = t->corpus.size + t->faults.bytes};
     for (size_t use = 0; use < PLUMB_MEMORY_USES; use++)
         memory->bytes[use] += t->arena.asked[use];
     setup.states = &unused;

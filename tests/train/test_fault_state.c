@@ -410,6 +410,28 @@ static void moment(const char *kind, bool second, float want(float, float))
     check_done(kind);
 }
 
+/* --- memory ------------------------------------------------------------------------------------ */
+
+static size_t records(bool faulty)
+{
+    trainer *t = plant_example_make("frozen-weight", faulty);
+    plumb_memory memory;
+    plumb_error why = {0};
+
+    CHECK_OK(trainer_need(t, &memory, &why), why);
+    plant_drop(t);
+    return memory.bytes[PLUMB_MEMORY_RECORDS];
+}
+
+/* The example keeps the codes of one weight [64, 80], as both products read them. */
+static void footprint(void)
+{
+    const size_t clean = records(false), faulty = records(true);
+
+    CHECK(faulty >= clean + 2 * 64 * 80, "%zu bytes, %zu without faults", faulty, clean);
+    check_done("memory of faults");
+}
+
 int main(void)
 {
     static const bool last_micro_batch[CALLS] = {false, true, false, true};
@@ -432,6 +454,7 @@ int main(void)
     moment("clipped-moment", true, clip);
     moment("flushed-moment", true, flush);
     moment("rounded-moment", false, halves);
+    footprint();
     plant_end();
     return check_exit();
 }
