@@ -100,10 +100,41 @@ for run in bad good; do
         result $? "step 31 of $run in $in: $got, the trainer's is $wanted"
     done
 done
+# A run that was asked for much: all of it is in its checkpoint.
+cat >rules.json <<'END'
+[{"sites": "layer.0/*/fprop/x", "use": "e5m2:current:stochastic"}]
+END
+mkdir asked
+PLUMB_RUN_DIR=$PWD/asked PLUMB_SEED=18446744073709551615 PLUMB_DATA_SEED=9 PLUMB_MICRO_ORDER=3 \
+    PLUMB_SKIP=3-7 PLUMB_POLICY=$PWD/rules.json PLUMB_CHECKPOINT_AT=6 PLUMB_STOP_AT=7 \
+    "$PLUMB" train run.yaml --set recipe=te-current --set \
+    'faults=[{kind: stale-decode-scale, sites: "layer.1/*/fprop/x", from: 3}]' >/dev/null
+wanted=$(sed -n 's/.*"step": *7,.*"loss": *\([^,]*\),.*/\1/p' asked/metrics.jsonl)
+"$PLUMB" eval asked --batches 1 --batch-of-step --json >json
+got=$(value json own next_loss)
+[ -n "$wanted" ] && awk -v a="$wanted" -v b="$got" 'BEGIN { exit !(a + 0 == b + 0) }'
+result $? "seeds, order, skipped steps, policy and fault: $got, the trainer's is $wanted"
 "$PLUMB" eval good --batches 8 --json >json
 awk -v a="$own" -v b="$(value json own loss)" \
     'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-20) }'
 result $? "the loss of 8 batches is the run's own validation loss, $own"
+"$PLUMB" eval bad --tokens 20 --json | sed -n 's/^   *"position": \([0-9]*\),/position \1/p
+    s/^   *"context": "\(.*\)",/context \1/p; s/^   *"next": "\(.\)",/next \1/p
+    s/^    *\([0-9.]*\),*$/loss \1/p' >tokens
+sed -n 's/^position //p' tokens | while read -r position; do
+    tail -c +$((position - 4)) text | head -c 6 | tr '\n' '.'
+    echo
+done >wanted
+awk 'FILENAME == "wanted" { text[++lines] = $0; next }
+     /^context/ { before = substr($0, 9) }
+     /^next/ { shown = before substr($0, 6, 1); n = length(shown) < 6 ? length(shown) : 6
+         if (substr(shown, length(shown) - n + 1) != substr(text[++count], 7 - n)) exit 1 }
+     END { if (count != 20) exit 1 }' wanted tokens
+result $? "20 tokens, each with what the text has before it and there"
+awk '/^loss/ { if (++n % 2) first = $2; else { apart = $2 - first
+         if (apart <= 0 || (n > 2 && apart > last)) exit 1
+         last = apart } } END { if (n != 40) exit 1 }' tokens
+result $? "the worst first, all of them worse in bf16"
 # The mean over n batches for each n gives every batch by itself; t is of a table, 7 degrees.
 for n in 1 2 3 4 5 6 7 8; do
     "$PLUMB" eval bad --batches $n --json >json
