@@ -84,6 +84,12 @@ void plumb_describe_end(const plumb_outcome *outcome, char *text, size_t size)
                  (long long)outcome->last_step);
 }
 
+int64_t plumb_seen_before(const plumb_experiment *x)
+{
+    return x->failure.predicate == PLUMB_FAILS_INVARIANT ? x->failure.decided + 1
+                                                         : x->failure.step;
+}
+
 bool plumb_failed(const plumb_experiment *x, const plumb_outcome *outcome)
 {
     return outcome->failure.predicate != PLUMB_FAILS_NOT &&

@@ -106,13 +106,13 @@ static plumb_status find_moved(plumb_experiment *x, const plumb_samples *own,
     plumb_mark_sites(x, own, &x->culprits, place);
     if (fix_changes_format(x))
         mark_fixed(x, own, changed);
-    status = plumb_moved_first(own, clean, place, changed, NULL, x->failure.step, &m,
+    status = plumb_moved_first(own, clean, place, changed, NULL, plumb_seen_before(x), &m,
                                &found, why);
     if (status == PLUMB_OK && found)
         status = publish(x, own, &m, true);
     if (status == PLUMB_OK)
-        status = plumb_moved_first(own, clean, NULL, changed, place, x->failure.step, &any,
-                                   &found_any, why);
+        status = plumb_moved_first(own, clean, NULL, changed, place, plumb_seen_before(x),
+                                   &any, &found_any, why);
     if (status == PLUMB_OK && found_any && (!found || any.step < m.step))
         status = publish(x, own, &any, false);
     if (status == PLUMB_OK && !found_any)

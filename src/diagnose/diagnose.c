@@ -19,6 +19,7 @@ static stage *const stages[] = {
     plumb_stage_invariants, /* and what must hold in any run? */
     plumb_stage_healthy,    /* if nothing was found: that is the verdict */
     plumb_stage_start,      /* may the arms begin at a checkpoint? */
+    plumb_stage_guess,      /* is it the site that looks worst? */
     plumb_stage_classes,    /* which class? */
     plumb_stage_narrow,     /* where inside it? */
     plumb_stage_mechanism,  /* by what mechanism? */

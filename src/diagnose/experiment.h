@@ -142,6 +142,11 @@ plumb_status plumb_ask(plumb_experiment *x, const plumb_question *question,
  */
 int64_t plumb_overtime(const plumb_experiment *x, int64_t stop_at);
 
+/* Statistics of the failing run are read before this step: that of the failure, or, where a
+ * violated invariant is the failure, behind the samples that show it.
+ */
+int64_t plumb_seen_before(const plumb_experiment *x);
+
 /* A failure that began within the horizon. */
 bool plumb_failed(const plumb_experiment *x, const plumb_outcome *outcome);
 
@@ -206,6 +211,9 @@ bool plumb_set_join(const plumb_set *a, const plumb_set *b, plumb_set *out);
 bool plumb_set_has(const plumb_set *set, size_t site);
 void plumb_set_free(plumb_set *set);
 
+/* The site whose codes this one reads, by shares_storage_with; itself if it names none. */
+size_t plumb_storage_root(const plumb_declaration *d, size_t site);
+
 /* [{"sites": [...], "use": use, "raise": raise}]; NULL when out of memory. */
 json_t *plumb_rules_over(const plumb_experiment *x, const plumb_set *set, const char *use,
                          bool raise);
@@ -266,6 +274,7 @@ plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_healthy(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_guess(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_classes(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_mechanism(plumb_experiment *x, plumb_error *why);

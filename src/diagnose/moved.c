@@ -333,3 +333,48 @@ done:
     by_site_free(&o);
     return status;
 }
+
+/* --- the suspect ----------------------------------------------------------------------------- */
+
+static const double suspect_from = 1.5;
+
+static double suspicion(const by_site *own, size_t site, int64_t before)
+{
+    const plumb_sample *s, *last = NULL;
+    plumb_story story = {.frozen_growth = 0};
+
+    for (size_t i = 0; (s = sample_of(own, site, i)) != NULL && (int64_t)s->step < before;
+         i++)
+        last = s;
+    if (last == NULL)
+        return 0;
+    if (last->nonfinite > 0)
+        return INFINITY;
+    read_frozen(own, site, before, &story);
+    const double ratio = decoded_ratio(last);
+
+    return ratio > 0 ? fmax(story.frozen_growth, fmax(ratio, 1 / ratio))
+                     : story.frozen_growth;
+}
+
+plumb_status plumb_suspect(const plumb_samples *own, const bool *among, int64_t before,
+                           size_t *site, plumb_error *why)
+{
+    by_site o = {0};
+    double most = suspect_from;
+    plumb_status status = PLUMB_OK;
+
+    *site = SIZE_MAX;
+    if (!by_site_make(own, &o))
+        status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu samples", own->count);
+    for (size_t i = 0; status == PLUMB_OK && i < own->site_count; i++) {
+        const double now = among[i] ? suspicion(&o, i, before) : 0;
+
+        if (now >= most && (*site == SIZE_MAX || now > most)) {
+            most = now;
+            *site = i;
+        }
+    }
+    by_site_free(&o);
+    return status;
+}

@@ -31,6 +31,13 @@ plumb_status plumb_moved_first(const plumb_samples *own, const plumb_samples *cl
                                int64_t before, plumb_movement *movement, bool *found,
                                plumb_error *why);
 
+/* The most suspect of the sites in among, by the last sample before `before`: whose values grew most
+ * under a scale that stood still, or are decoded furthest from their source (both as a ratio, of
+ * 1.5 at least; non-finite values count as more than any).  SIZE_MAX when there is none.  It orders what is tried, and decides nothing.
+ */
+plumb_status plumb_suspect(const plumb_samples *own, const bool *among, int64_t before,
+                           size_t *site, plumb_error *why);
+
 /* What the samples of some sites tell about their scale. */
 typedef struct plumb_story {
     bool known; /* there were samples */

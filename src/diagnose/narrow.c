@@ -31,22 +31,6 @@ typedef struct narrowing {
 
 /* --- grouping -------------------------------------------------------------------------- */
 
-static size_t storage_root(const plumb_declaration *d, size_t site)
-{
-    for (size_t hops = 0; hops < 8; hops++) {
-        const char *other = d->sites[site].shares_storage_with;
-        size_t found = site;
-
-        for (size_t i = 0; other != NULL && i < d->site_count; i++)
-            if (strcmp(d->sites[i].name, other) == 0)
-                found = i;
-        if (found == site || found > site)
-            return found == site ? site : found;
-        site = found;
-    }
-    return site;
-}
-
 static bool same(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
@@ -62,7 +46,7 @@ static bool same_group(const plumb_declaration *d, size_t a, size_t b, int depth
     case 2:
         return same(d->sites[a].operand, d->sites[b].operand);
     default:
-        return storage_root(d, a) == storage_root(d, b);
+        return plumb_storage_root(d, a) == plumb_storage_root(d, b);
     }
 }
 
@@ -209,6 +193,8 @@ plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
     bool exhausted = false, unsearched = false;
     plumb_status status = PLUMB_OK;
 
+    if (x->scope != NULL && strcmp(x->scope, "site") == 0)
+        return PLUMB_OK; /* the guess was right */
     if (whole <= 1 || x->all_classes) {
         if (whole == 1)
             x->scope = "site";

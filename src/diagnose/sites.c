@@ -102,6 +102,22 @@ static json_t *literal(const char *name)
     return json_string(glob);
 }
 
+size_t plumb_storage_root(const plumb_declaration *d, size_t site)
+{
+    for (size_t hops = 0; hops < 8; hops++) {
+        const char *other = d->sites[site].shares_storage_with;
+        size_t found = site;
+
+        for (size_t i = 0; other != NULL && i < d->site_count; i++)
+            if (strcmp(d->sites[i].name, other) == 0)
+                found = i;
+        if (found == site || found > site)
+            return found == site ? site : found;
+        site = found;
+    }
+    return site;
+}
+
 json_t *plumb_rules_over(const plumb_experiment *x, const plumb_set *set, const char *use,
                          bool raise)
 {

@@ -57,7 +57,7 @@ static plumb_status read_story(plumb_experiment *x, plumb_error *why)
         status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for site statistics");
     else {
         plumb_mark_sites(x, &samples, &x->culprits, among);
-        status = plumb_story_read(&samples, among, x->failure.step, &x->story, why);
+        status = plumb_story_read(&samples, among, plumb_seen_before(x), &x->story, why);
     }
     free(among);
     plumb_samples_free(&samples);

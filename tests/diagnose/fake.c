@@ -78,6 +78,8 @@ static void declare(const fake *f)
 
     if (f->orders_die > 0)
         json_array_append_new(json_object_get(run, "features"), json_string("micro_order"));
+    if (f->suspect > 0)
+        json_array_append_new(json_object_get(run, "features"), json_string("observe"));
     if (f->checkpoint > 0)
         offer_checkpoint(f, run);
     snprintf(path, sizeof path, "%s/run.json", f->directory);
@@ -231,20 +233,28 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
     }
 }
 
-/* The checkpoints of a run in a directory of its own, which is *run_dir from then on. */
-static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last, char **run_dir)
+/* Most runs share one directory; what is special to a run needs one of its own. */
+static void own_directory(const fake *f, char **run_dir)
 {
-    char directory[96], path[128];
+    char directory[96];
 
     snprintf(directory, sizeof directory, "%s/%d", f->directory, f->runs);
     mkdir(directory, 0777);
-    snprintf(path, sizeof path, "%s/events.jsonl", directory);
+    free(*run_dir);
+    *run_dir = strdup(directory);
+}
+
+/* The checkpoints of a run, and its complaints. */
+static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last,
+                         const char *run_dir)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/events.jsonl", run_dir);
     FILE *events = fopen(path, "w");
 
     if (events == NULL)
         return;
-    free(*run_dir);
-    *run_dir = strdup(directory);
     for (size_t i = 0; i < arm->request->checkpoint_count; i++) {
         const long long step = (long long)arm->request->checkpoint_at[i];
         const bool adapted = step >= f->adapted_from && !healed(f, f->culprits, arm->rules);
@@ -280,6 +290,35 @@ static void keep_checkpoints(const fake *f, const plumb_arm *arm, int64_t last)
         if (arm->request->checkpoint_at[i] <= last)
             write_checkpoint(events, arm->request->checkpoint_at[i]);
     fclose(events);
+}
+
+/* Statistics of every site at every step. */
+static void write_samples(const fake *f, const char *run_dir, int64_t last)
+{
+    plumb_run *run = NULL;
+    plumb_error why = {0};
+
+    if (plumb_run_create(run_dir, &run, &why) != PLUMB_OK) {
+        fprintf(stderr, "# %s\n", why.message);
+        return;
+    }
+    for (int64_t step = 1; step <= last; step++) {
+        plumb_sample rows[FAKE_SITES];
+
+        for (int i = 0; i < FAKE_SITES; i++)
+            rows[i] = (plumb_sample){.step = (uint64_t)step,
+                                     .site = (uint32_t)i,
+                                     .scale = 1,
+                                     .amax = 10,
+                                     .decoded_amax = i == f->suspect - 1 ? 20 : 10,
+                                     .headroom = 2,
+                                     .saturated = 1,
+                                     .total = 100};
+        if (plumb_run_samples(run, fake_names, FAKE_SITES, rows, FAKE_SITES, &why) !=
+            PLUMB_OK)
+            fprintf(stderr, "# %s\n", why.message);
+    }
+    plumb_run_end(&run, "stopped", last, &why);
 }
 
 static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, void *context,
@@ -323,8 +362,15 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         outcome->first_step = outcome->history.at[0].step;
         outcome->last_step = outcome->history.at[outcome->history.count - 1].step;
     }
-    if ((f->adapts > 0 || f->violates > 0) && arm->request->stop_at > 0)
-        keep_weights(f, arm, outcome->last_step, &outcome->run_dir);
+    const bool apart = f->adapts > 0 || f->violates > 0;
+    const bool statistics = f->suspect > 0 && f->runs == 2;
+
+    if ((apart || statistics) && arm->request->stop_at > 0)
+        own_directory(f, &outcome->run_dir);
+    if (statistics)
+        write_samples(f, outcome->run_dir, outcome->last_step);
+    if (apart && arm->request->stop_at > 0)
+        keep_weights(f, arm, outcome->last_step, outcome->run_dir);
     else
         keep_checkpoints(f, arm, outcome->last_step);
     return PLUMB_OK;

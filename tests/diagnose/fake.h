@@ -38,6 +38,8 @@ typedef struct fake {
     double adapts; /* weights made without a healed culprit are so many nats worse in
                                  bf16, after step adapted_from; needs `checkpoint` */
     int64_t adapted_from;
+    int suspect; /* number from 1 of the site that the statistics of the first run show to be
+                        decoded twice as large; 0: no statistics */
     int64_t violates; /* from this step on an event says so, unless a culprit is healed */
     unsigned gap_culprits;   /* to be rid of the gap these are enough; 0: all of them */
     bool resumes_apart;      /* what goes on from a checkpoint has other numbers */

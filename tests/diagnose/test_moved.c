@@ -195,8 +195,54 @@ static void hostile(void)
     check_done("odd samples");
 }
 
+static size_t suspect(const run *r, int64_t before)
+{
+    static const bool all[SITES] = {true, true, true};
+    plumb_error why = {0};
+    size_t site;
+
+    CHECK_OK(plumb_suspect(&r->samples, all, before, &site, &why), why);
+    return site;
+}
+
+/* Steps from `since` on, `times` as large under the scale of before. */
+static void grow(run *r, size_t site, size_t since, float times)
+{
+    for (size_t step = since; step <= STEPS; step++) {
+        at(r, site, step)->amax = 100 * times;
+        at(r, site, step)->decoded_amax = 100 * times;
+    }
+}
+
+static void suspects(void)
+{
+    run r;
+
+    fill(&r);
+    CHECK(suspect(&r, 18) == SIZE_MAX, "a healthy run");
+    grow(&r, 1, 10, 1.4F);
+    CHECK(suspect(&r, 18) == SIZE_MAX, "a little growth");
+    grow(&r, 1, 10, 2);
+    CHECK(suspect(&r, 18) == 1, "growth under a scale that stands still");
+    CHECK(suspect(&r, 10) == SIZE_MAX, "growth after the failure");
+    at(&r, 2, 17)->decoded_amax = 300;
+    CHECK(suspect(&r, 18) == 2, "a ratio that is further off");
+    CHECK(suspect(&r, 19) == 1, "a ratio that was off before");
+    at(&r, 2, 17)->decoded_amax = 20;
+    CHECK(suspect(&r, 18) == 2, "a ratio below 1");
+    at(&r, 0, 17)->nonfinite = 1;
+    CHECK(suspect(&r, 18) == 0, "values that are not finite");
+    fill(&r);
+    grow(&r, 1, 10, 2);
+    for (size_t step = 10; step <= STEPS; step++)
+        at(&r, 1, step)->scale = 0.5F;
+    CHECK(suspect(&r, 18) == SIZE_MAX, "growth that the scale follows");
+    check_done("the most suspect site");
+}
+
 int main(void)
 {
+    suspects();
     in_range();
     moves();
     to_the_end();

@@ -155,8 +155,54 @@ static void violations(void)
     finish(&late, v, "nine steps are not ten");
 }
 
+static size_t runs_of(const json_t *v, const char *phase)
+{
+    size_t i, count = 0;
+    json_t *one;
+
+    json_array_foreach(json_object_get(v, "runs"), i, one) count +=
+        strcmp(text(one, "phase"), phase) == 0;
+    return count;
+}
+
+/* A site that looks worst is tried first; whether it is to blame, its arm says. */
+static void guesses(void)
+{
+    fake right = {.culprits = 1u << 9, .fails_at = 20, .suspect = 10};
+    json_t *v = diagnose(&right, (plumb_diagnose_settings){0});
+
+    expect(v, "numerics", 1, "forward", "site");
+    expect_sites(v, right.culprits);
+    CHECK(runs_of(v, "class") == 0 && runs_of(v, "operand") == 1, "more arms than one");
+    CHECK(mentions(v, "statements", "nothing else was tried"), "not said");
+    finish(&right, v, "a guess that is right");
+
+    fake wrong = {.culprits = 1u << 3, .fails_at = 20, .suspect = 10};
+
+    v = diagnose(&wrong, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "backward", "site");
+    expect_sites(v, wrong.culprits);
+    CHECK(runs_of(v, "class") == 5, "%zu classes", runs_of(v, "class"));
+    finish(&wrong, v, "a guess that is wrong");
+
+    fake half = {.culprits = 1u << 9 | 1u << 7, .fails_at = 20, .suspect = 10};
+
+    v = diagnose(&half, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "forward", "class");
+    expect_sites(v, half.culprits);
+    finish(&half, v, "a guess that is half of it");
+
+    fake wide = {.culprits = 1u << 3, .fails_at = 20, .suspect = 13};
+
+    v = diagnose(&wide, (plumb_diagnose_settings){0});
+    CHECK(runs_of(v, "operand") > 0 && !mentions(v, "runs", "\"wide back"),
+          "a site of 32 bits is suspected");
+    finish(&wide, v, "a site with many bits is not suspected");
+}
+
 int main(void)
 {
+    guesses();
     gap_only();
     late_gaps();
     adapted_weights();
