@@ -98,6 +98,8 @@ demo_score demo_score_verdict(const json_t *planted, const json_t *verdict)
     s.site_asked = s.fault && json_array_size(globs) > 0;
     s.site_right =
         s.site_asked && s.right && sites_match(globs, json_object_get(verdict, "sites"));
+    s.failed_at =
+        json_integer_value(json_object_get(json_object_get(verdict, "failure"), "step"));
     s.held = (int)number_of(fix, "held");
     s.of = (int)number_of(fix, "of");
     s.search = number_of(cost, "search");

@@ -26,7 +26,11 @@ def part(k, n):
 
 
 def fails(draw):
-    return draw["said"] not in ("healthy", "not numerics")
+    return draw["counts"]
+
+
+def early(draw):
+    return not draw["counts"] and draw["said"] != "healthy" and 0 < draw["failed_at"] < place(draw)[2]
 
 
 def tell(draw):
@@ -44,7 +48,8 @@ def summary(label, draws):
     counted = [d for d in draws if fails(d)]
     n = len(counted)
     print(f"| {label} | {len(draws)} | {sum(d['said'] == 'healthy' for d in draws)} "
-          f"| {sum(d['said'] == 'not numerics' for d in draws)} "
+          f"| {sum(early(d) for d in draws)} "
+          f"| {sum(d['said'] == 'not numerics' and not early(d) for d in draws)} "
           f"| {part(sum(d['class_right'] for d in counted), n)} "
           f"| {part(sum(d['site_right'] for d in counted), n)} "
           f"| {part(sum(not tell(d) for d in counted), n)} |")
@@ -53,8 +58,8 @@ def summary(label, draws):
 def main():
     results = [json.load(open(path)) for path in sys.argv[1:]]
     every = [draw for result in results for draw in result["draws"]]
-    print("| draws | made | do not fail | fail in bf16 too | class right | site right | cannot tell |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| draws | made | do not fail | fail before the fault | fail in bf16 too | class right | site right | cannot tell |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for result in results:
         summary(f"seed {result['faults_seed']}", result["draws"])
     summary("all", every)
@@ -66,7 +71,7 @@ def main():
         what, site, begin = place(draw)
         mark = ["right" if draw[k] else "wrong" for k in ("class_right", "site_right")]
         if not fails(draw):
-            mark = ["-", "-"]
+            mark = ["apart", "apart"]
         print(f"| {'-'.join(draw['name'].split('-')[1:3])} | {draw['planted']}: {what} | `{site}` "
               f"| {begin} | {draw['said']} | {mark[0]} | {mark[1]} | {draw['horizons']:.1f} |")
 
