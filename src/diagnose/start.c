@@ -1,11 +1,13 @@
 /* Where the arms of the search begin.  A checkpoint shortly before the failure saves every arm
- * the way there, but plumb trusts none: the unchanged run resumed from it must agree with the
- * original and fail, and the bf16 arm from it must survive.  Else an earlier one; at last step 0.
+ * the way there, but plumb trusts none: it must be of before the run left its twin, the unchanged
+ * run resumed from it must agree with the original and fail, and the bf16 arm from it must survive.
+ * Else an earlier one; at last step 0.
  */
 #include "diagnose/experiment.h"
 
 #include "diagnose/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -138,10 +140,28 @@ static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool 
         (long long)c->step);
 }
 
+/* The first step at which the run is away from its twin for good, if that is before it fails: what is
+ * kept from then on has the fault in it, and arms that begin there show no more than what makes it
+ * worse.
+ */
+static int64_t apart_from(const plumb_experiment *x)
+{
+    plumb_predicates beside = x->predicates;
+
+    beside.rise = INFINITY;
+    beside.entropy_after = 0;
+    beside.twin = &x->twin.history;
+    beside.band = x->band;
+    const plumb_failure gap = plumb_history_judge(&x->own.history, &beside);
+
+    return gap.predicate == PLUMB_FAILS_GAP ? gap.step : INT64_MAX;
+}
+
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
 {
     bool give_up = false;
-    int64_t before = x->failure.step - BEFORE + 1;
+    const int64_t apart = apart_from(x), late = x->failure.step - BEFORE + 1;
+    int64_t before = apart < late ? apart : late;
     plumb_status status = PLUMB_OK;
 
     if (!x->offers_checkpoint || x->declaration.site_count == 0 || x->weights_fail)

@@ -197,8 +197,29 @@ static void by_chance(void)
     check_done("not deterministic, and it fails by chance");
 }
 
+/* A checkpoint of after the run left its twin has the fault in it. */
+static void not_from_a_checkpoint_that_is_off(void)
+{
+    for (int64_t from = 20; from <= 38; from += 18) {
+        fake f = {.culprits = 1u << 7,
+                  .fails_at = 40,
+                  .checkpoint = 35,
+                  .drift = 0.3,
+                  .drifts_from = from};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+        CHECK((runs_from(v, 35) > 0) == (from > 35), "%zu runs begin at step 35",
+              runs_from(v, 35));
+        CHECK(has_site(v, "f.first.x"), "the planted site is missing");
+        finish(&f, v,
+               from > 35 ? "the search begins at a checkpoint of before the drift"
+                         : "the search does not begin at a checkpoint of after the drift");
+    }
+}
+
 int main(void)
 {
+    not_from_a_checkpoint_that_is_off();
     from_a_checkpoint();
     taken_back(false);
     taken_back(true);
