@@ -140,27 +140,44 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* How long scenarios take, from those that were not found finished. */
+typedef struct pace {
+    double begin, seconds;
+    size_t timed;
+} pace;
+
+static void keep_pace(pace *p)
+{
+    const double end = now(), took = end - p->begin;
+
+    p->begin = end;
+    if (took < 1)
+        return;
+    p->seconds += took;
+    p->timed++;
+}
+
 /* "[3 of 27] NAME: forward, as planted; about 6 min left" */
 static void report_progress(cli_progress *progress, const demo_row *row, size_t done,
-                            size_t count, double seconds)
+                            size_t count, const pace *p)
 {
-    const double left = seconds / (double)done * (double)(count - done);
     char line[400];
 
     plumb_print(line, sizeof line, "[%zu of %zu] %s: %s, %s", done, count,
                 row->scenario->name, row->score.said,
                 row->score.right ? "as planted" : "NOT as planted");
-    if (left > 0)
-        plumb_append(line, sizeof line, "; about %.0f min left", left / 60 + 0.5);
+    if (done < count && p->timed > 0)
+        plumb_append(line, sizeof line, "; about %.0f min left",
+                     p->seconds / (double)p->timed * (double)(count - done) / 60 + 0.5);
     cli_progress_line(progress, line);
 }
 
-/* Rows as far as it came; each that has no verdict counts as missing. */
+/* Rows as far as it came. */
 static size_t run_all(const values *asked, const demo_scenario *scenarios, size_t count,
                       demo_row *rows)
 {
     cli_progress progress = cli_progress_for(asked->quiet);
-    const double begin = now();
+    pace taken = {.begin = now()};
     size_t done = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -174,7 +191,8 @@ static size_t run_all(const values *asked, const demo_scenario *scenarios, size_
         rows[done].scenario = &scenarios[i];
         rows[done++].score = demo_score_verdict(scenarios[i].planted, verdict);
         json_decref(verdict);
-        report_progress(&progress, &rows[done - 1], done, count, now() - begin);
+        keep_pace(&taken);
+        report_progress(&progress, &rows[done - 1], done, count, &taken);
     }
     return done;
 }
