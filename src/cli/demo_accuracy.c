@@ -93,7 +93,7 @@ static json_t *draws_json(const demo_row *rows, size_t count, uint64_t seed, con
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
-            all, json_pack("{s:s,s:O,s:s,s:s,s:b,s:b,s:f,s:f}", "name",
+            all, json_pack("{s:s,s:O,s:s,s:s,s:b,s:b,s:b,s:I,s:f,s:f}", "name",
                            rows[i].scenario->name, "entry", rows[i].scenario->planted,
                            "planted", rows[i].score.planted, "said", rows[i].score.said,
                            "counts", sort_of(&rows[i]) == COUNTS, "class_right",
