@@ -321,12 +321,33 @@ static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
         line);
 }
 
+/* The rest of a healed arm is in 8 bits still, which moves it by more than another order of sums does.
+ * What strays a little beyond the band is healed where the run itself strays several times further.
+ */
+double plumb_arm_band(const plumb_experiment *x)
+{
+    static const double part = 0.25, most = 2;
+    double last;
+
+    if (x->failure.predicate == PLUMB_FAILS_NOT)
+        return x->band;
+    const double reach = part * plumb_history_gap(&x->own.history, &x->twin.history, 0.9,
+                                                  PLUMB_GAP_SKIP, &last);
+
+    if (!(reach > x->band))
+        return x->band;
+    return reach < most * x->band ? reach : most * x->band;
+}
+
+/* Questions with rules are arms: something of the run is changed. */
 static plumb_predicates predicates_of(const plumb_experiment *x, const plumb_question *q)
 {
     plumb_predicates predicates = x->predicates;
 
     predicates.twin = q->paired;
-    predicates.band = q->paired != NULL ? x->band : 0;
+    predicates.band = q->paired == NULL  ? 0
+                      : q->rules != NULL ? plumb_arm_band(x)
+                                         : x->band;
     return predicates;
 }
 

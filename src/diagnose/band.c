@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ORDERS = 2, SHORTEST = 10 };
 
@@ -155,6 +156,17 @@ static plumb_status judge_gap(plumb_experiment *x, plumb_error *why)
     return plumb_state(x, "compared", "The run %s.", text);
 }
 
+/* Where arms may stray further than the run itself, the verdict says so. */
+static void say_arm_band(plumb_experiment *x)
+{
+    const double arm = plumb_arm_band(x);
+    const size_t used = strlen(x->band_text);
+
+    if (arm > x->band && used < sizeof x->band_text)
+        snprintf(x->band_text + used, sizeof x->band_text - used,
+                 "; %.3f for arms, less than a quarter of what the run itself strays", arm);
+}
+
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)
 {
     plumb_status status = PLUMB_OK;
@@ -165,5 +177,7 @@ plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)
         status = set_band(x, why);
     if (status == PLUMB_OK && x->failure.predicate == PLUMB_FAILS_NOT)
         status = judge_gap(x, why);
+    if (status == PLUMB_OK && !x->settled)
+        say_arm_band(x);
     return status;
 }

@@ -224,6 +224,8 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
             row->batch_hash += print;
         if (starts_adapted(arm) && healed(f, f->culprits, arm->rules))
             row->loss += f->adapts;
+        if (fails == 0 && searched && step >= f->fails_at)
+            row->loss += f->residue;
         if (fails > 0 && step >= f->drifts_from)
             row->loss += f->drift;
         if (f->resumes_apart && arm->request->start != NULL)

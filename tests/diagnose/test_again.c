@@ -217,8 +217,37 @@ static void not_from_a_checkpoint_that_is_off(void)
     }
 }
 
+/* The band is 0.10, as the trainer cannot change the order of its sums.  An arm that stays 0.15 above
+ * its twin is healed where the run itself strays more than four times as far, never at twice the band.
+ */
+static void healed_but_for_a_little(void)
+{
+    static const struct {
+        double gap, residue;
+        bool heals;
+    } cases[] = {{0.8, 0.15, true}, {0.5, 0.15, false}, {3, 0.25, false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake f = {.culprits = 1u << 7,
+                  .fails_at = 40,
+                  .gap = cases[i].gap,
+                  .residue = cases[i].residue};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+        const bool named = strcmp(text(v, "class"), "forward") == 0 &&
+                           json_array_size(json_object_get(v, "sites")) == 1 &&
+                           has_site(v, "f.first.x");
+
+        CHECK(named == cases[i].heals, "gap %g, left %g: %s", cases[i].gap,
+              cases[i].residue, text(v, "headline"));
+        json_decref(v);
+        fake_end(&f);
+    }
+    check_done("an arm that strays a little where the run strays far is healed");
+}
+
 int main(void)
 {
+    healed_but_for_a_little();
     not_from_a_checkpoint_that_is_off();
     from_a_checkpoint();
     taken_back(false);
