@@ -19,6 +19,9 @@
 enum { STEP = 64, WIDTH = 16 }; /* elements at once, and in a vector */
 enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 
+/* vrangeps: the operand of the larger magnitude, with the sign of the first. */
+enum { LARGER_SIZE = 0x3 };
+
 enum { NOT_FINITE = 0x99 /* vfpclass: NaNs and infinities */ };
 
 /* Ternary logic, with the mask last, because the first operand is the one that is overwritten:
@@ -163,14 +166,28 @@ INLINE void add_error(sums *e, __m512 x, __m512 value, const __m512d decode[2])
     }
 }
 
-/* The bits of the nearest numbers that have a code, times a power of two: t. */
-INLINE __m512i rounded(const shape *f, bool in_range, __m512 y, __m512 *value)
+/* The bits of the nearest numbers that have a code, times a power of two: t, for y >= 0. */
+INLINE __m512i rounded(const shape *f, __m512 y, __m512 *value)
 {
     const __m512i exponent = _mm512_set1_epi32(INF), bits = _mm512_castps_si512(y);
-    const __m512i near = in_range ? bits : _mm512_min_epu32(bits, f->largest);
+    const __m512i near = _mm512_min_epu32(bits, f->largest);
     const __m512 m =
         _mm512_castsi512_ps(_mm512_max_epu32(_mm512_and_si512(near, exponent), f->least));
     const __m512 t = _mm512_fmadd_round_ps(m, f->grid, _mm512_castsi512_ps(near), NEAREST);
+
+    *value = _mm512_fnmadd_ps(m, f->grid, t);
+    return _mm512_castps_si512(t);
+}
+
+/* The same of finite y with signs, none of which rounds past the largest: m takes the sign of y,
+ * and so does t.  Two instructions fewer: in L2 0.119 ns a value for 0.133.
+ */
+INLINE __m512i rounded_in_range(const shape *f, __m512 y, __m512 *value)
+{
+    const __m512 power = _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_castps_si512(y), _mm512_set1_epi32((int)0xff800000)));
+    const __m512 m = _mm512_range_ps(power, _mm512_castsi512_ps(f->least), LARGER_SIZE);
+    const __m512 t = _mm512_fmadd_round_ps(m, f->grid, y, NEAREST);
 
     *value = _mm512_fnmadd_ps(m, f->grid, t);
     return _mm512_castps_si512(t);
@@ -186,23 +203,43 @@ INLINE __m512i codes_in_words(const shape *f, __m512i a, __m512i b)
                                      _mm512_srlv_epi16(both, f->sign_shift), f->word, PICK);
 }
 
-/* The codes of the products y with the signs of x, saturating, in the order of the elements, and
- * their magnitudes before any decode scale.  in_range: no product rounds past the largest.
- */
-INLINE __m512i codes_of(const shape *f, bool in_range, four x, four y, four *values)
+/* The codes of four vectors of t with signs, in the order of the elements. */
+INLINE __m512i codes_from(const shape *f, const __m512i t[4])
 {
-    const __m512i sign = _mm512_set1_epi32((int)0x80000000);
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+
+    return _mm512_permutexvar_epi32(
+        order,
+        _mm512_packus_epi16(codes_in_words(f, t[0], t[1]), codes_in_words(f, t[2], t[3])));
+}
+
+/* The codes of the products y >= 0 with the signs of x, saturating, and their magnitudes before any
+ * decode scale.
+ */
+INLINE __m512i codes_of(const shape *f, four x, four y, four *values)
+{
+    const __m512i sign = _mm512_set1_epi32((int)0x80000000);
     __m512i t[4];
 
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
-        t[v] = _mm512_ternarylogic_epi32(rounded(f, in_range, y.v[v], &values->v[v]),
+        t[v] = _mm512_ternarylogic_epi32(rounded(f, y.v[v], &values->v[v]),
                                          _mm512_castps_si512(x.v[v]), sign, ADD_ONES);
-    return _mm512_permutexvar_epi32(
-        order,
-        _mm512_packus_epi16(codes_in_words(f, t[0], t[1]), codes_in_words(f, t[2], t[3])));
+    return codes_from(f, t);
+}
+
+/* The same of finite products with signs, none of which rounds past the largest, and values with
+ * signs.
+ */
+INLINE __m512i codes_in_range(const shape *f, four y, four *values)
+{
+    __m512i t[4];
+
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++)
+        t[v] = rounded_in_range(f, y.v[v], &values->v[v]);
+    return codes_from(f, t);
 }
 
 #endif

@@ -26,25 +26,25 @@ typedef struct quick {
 /* n elements, or STEP of more, from number `at` of the row. */
 INLINE void quick_step(const work *w, mode m, size_t at, size_t n, quick *q)
 {
-    const four from = load_at(w, m, at, n), size = sizes_of(from);
+    const four from = load_at(w, m, at, n);
     const factors by = factors_at(w, m, at, n);
-    const four y = scaled(m.divide, n, size, by.scale);
+    const four y = scaled(m.divide, n, from, by.scale);
     four values;
-    const __m512i c = codes_of(&w->f, true, from, y, &values);
+    const __m512i c = codes_in_range(&w->f, y, &values);
     const uint64_t zeros = _mm512_testn_epi8_mask(c, w->f.magnitude);
 
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) {
         if (m.scales == ONE)
-            q->amax[v & 1] =
-                _mm512_max_epu32(q->amax[v & 1], _mm512_castps_si512(size.v[v]));
+            q->amax[v & 1] = _mm512_max_epu32(
+                q->amax[v & 1], _mm512_castps_si512(_mm512_abs_ps(from.v[v])));
         if (m.measured) {
-            add_signal(&q->energy, size.v[v]);
-            add_error(&q->energy, size.v[v], values.v[v], by.decode[v]);
+            add_signal(&q->energy, from.v[v]);
+            add_error(&q->energy, from.v[v], values.v[v], by.decode[v]);
         }
     }
     if (m.scales != ONE && w->clipping)
-        q->clipped += above_largest_of(w, y);
+        q->clipped += above_largest_of(w, sizes_of(y));
     q->zeros += (uint64_t)__builtin_popcountll(zeros) - (n < STEP ? STEP - n : 0);
     store(w->codes + at, c, n);
 }
@@ -164,7 +164,7 @@ static float code_amax(const work *w)
     uint8_t magnitudes[STEP], largest = 0;
     __m512 value;
 
-    rounded(&w->f, false, y, &value);
+    rounded(&w->f, y, &value);
     const float in_range = _mm512_cvtss_f32(value);
 
     if (!w->trouble)

@@ -110,8 +110,7 @@ INLINE void careful_step(work *w, mode m, size_t at, size_t n, careful *s)
     const four y = scaled(m.divide, n, size, by.scale);
     const trouble t = look(f, from, y);
     four values;
-    const __m512i c =
-        mend(f, w->job->how->saturate, &t, codes_of(f, false, from, y, &values));
+    const __m512i c = mend(f, w->job->how->saturate, &t, codes_of(f, from, y, &values));
     const __m512i magnitude = _mm512_and_si512(c, f->magnitude);
     const __m512i most = _mm512_set1_epi8((char)f->rule->largest);
 
