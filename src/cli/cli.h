@@ -186,7 +186,8 @@ typedef struct cli_diagnose_values {
     cli_seed seed, data_seed;
     double band, silence, grace, lr_scale;
     bool plan, json, no_html, quiet;
-    bool brief; /* not an option: progress is one rewritten line, and no verdict is printed */
+    bool
+        brief; /* not an option: progress is one rewritten line, and no verdict is printed */
 } cli_diagnose_values;
 
 /* The values that the table gives when nothing is on the command line. */
