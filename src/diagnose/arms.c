@@ -321,8 +321,9 @@ static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
         line);
 }
 
-/* The rest of a healed arm is in 8 bits still, which moves it by more than another order of sums does.
- * What strays a little beyond the band is healed where the run itself strays several times further.
+/* An arm with a part of a class cast back has the rest in 8 bits still, which moves it by more than
+ * another order of sums does: what strays a little beyond the band is healed where the run itself
+ * strays several times further.
  */
 double plumb_arm_band(const plumb_experiment *x)
 {
@@ -339,15 +340,17 @@ double plumb_arm_band(const plumb_experiment *x)
     return reach < most * x->band ? reach : most * x->band;
 }
 
-/* Questions with rules are arms: something of the run is changed. */
+/* Questions with rules are arms: something of the run is changed.  Which class it is the band alone
+ * decides: a class that is innocent may take a good part of the gap away by chance.
+ */
 static plumb_predicates predicates_of(const plumb_experiment *x, const plumb_question *q)
 {
     plumb_predicates predicates = x->predicates;
 
     predicates.twin = q->paired;
-    predicates.band = q->paired == NULL  ? 0
-                      : q->rules != NULL ? plumb_arm_band(x)
-                                         : x->band;
+    predicates.band = q->paired == NULL ? 0 : x->band;
+    if (q->paired != NULL && q->rules != NULL && (x->class_count > 0 || x->all_classes))
+        predicates.band = plumb_arm_band(x);
     return predicates;
 }
 

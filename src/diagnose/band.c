@@ -156,15 +156,17 @@ static plumb_status judge_gap(plumb_experiment *x, plumb_error *why)
     return plumb_state(x, "compared", "The run %s.", text);
 }
 
-/* Where arms may stray further than the run itself, the verdict says so. */
+/* Where parts of a class may stray further than the run itself, the verdict says so. */
 static void say_arm_band(plumb_experiment *x)
 {
     const double arm = plumb_arm_band(x);
     const size_t used = strlen(x->band_text);
 
     if (arm > x->band && used < sizeof x->band_text)
-        snprintf(x->band_text + used, sizeof x->band_text - used,
-                 "; %.3f for arms, less than a quarter of what the run itself strays", arm);
+        snprintf(
+            x->band_text + used, sizeof x->band_text - used,
+            "; %.3f for parts of a class, a quarter of what the run itself strays at most",
+            arm);
 }
 
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why)

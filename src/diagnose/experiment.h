@@ -150,7 +150,7 @@ int64_t plumb_seen_before(const plumb_experiment *x);
 /* A failure that began within the horizon. */
 bool plumb_failed(const plumb_experiment *x, const plumb_outcome *outcome);
 
-/* The gap to the twin within which an arm counts as healed. */
+/* The gap to the twin within which an arm of the search in a class counts as healed. */
 double plumb_arm_band(const plumb_experiment *x);
 
 /* Alive at the end of the horizon (or at the end of its own schedule past the old failure). */

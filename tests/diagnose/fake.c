@@ -141,6 +141,15 @@ static int64_t shift(const fake *f, const plumb_rules *rules)
     return steps;
 }
 
+static int cast_back(const plumb_rules *rules)
+{
+    int count = 0;
+
+    for (int i = 0; i < FAKE_SITES; i++)
+        count += use_of(rules, i) != NULL;
+    return count;
+}
+
 static uint64_t seed_of(const fake *f, const plumb_arm *arm)
 {
     const uint64_t own = f->own_seed != 0 ? f->own_seed : 1;
@@ -209,6 +218,10 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
     const bool searched =
         arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
 
+    const bool few = cast_back(arm->rules) < 3;
+    const bool by_chance =
+        f->chance > 0 && few && searched && use_of(arm->rules, 0) != NULL;
+
     history->at = calloc((size_t)stop + 1, sizeof *history->at);
     const int64_t first = start_of(arm) + 1;
 
@@ -224,14 +237,14 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
             row->batch_hash += print;
         if (starts_adapted(arm) && healed(f, f->culprits, arm->rules))
             row->loss += f->adapts;
-        if (fails == 0 && searched && step >= f->fails_at)
+        if (fails == 0 && searched && few && step >= f->fails_at)
             row->loss += f->residue;
         if (fails > 0 && step >= f->drifts_from)
             row->loss += f->drift;
         if (f->resumes_apart && arm->request->start != NULL)
             row->loss += 1e-3;
         if (fails > 0 && step >= fails && f->gap > 0)
-            row->loss += f->gap;
+            row->loss += by_chance ? f->chance : f->gap;
         else if (fails > 0 && step >= fails)
             row->loss = NAN;
     }

@@ -14,11 +14,12 @@ typedef struct fake {
     /* what is planted */
     unsigned culprits; /* bit i: site i must run in a use that heals */
     bool current_heals, saturate_heals;
-    int64_t fails_at;        /* 0: never; NaN from there on */
-    int64_t delay;           /* by so many steps a culprit in bf16 puts it off; 0: 2 */
-    double gap;              /* instead of NaN: so many nats above the twin from there on */
-    double residue;          /* so many nats a healed arm stays above the twin */
-    double drift;            /* a run that fails is so many nats off its twin before */
+    int64_t fails_at; /* 0: never; NaN from there on */
+    int64_t delay;    /* by so many steps a culprit in bf16 puts it off; 0: 2 */
+    double gap;       /* instead of NaN: so many nats above the twin from there on */
+    double chance; /* what is left of `gap` where site 0 alone is cast back; 0: all of it */
+    double residue; /* so many nats a healed arm is off with fewer than three sites cast */
+    double drift;   /* a run that fails is so many nats off its twin before */
     int64_t drifts_from;     /* from there on */
     double rate_hides_below; /* a learning rate scale under which nothing fails */
     bool twin_fails, deaf, flaky, confounded, refuses, one_seed, silent, no_sites;
