@@ -118,6 +118,7 @@ const bench_peer_product *bench_product_for_peers(bench *b, const bench_product 
     bench_product canonical = *ours, magnitudes = *ours;
     uint8_t *a = bench_take(b, count, why), *c = bench_take(b, count, why);
 
+    canonical.packed.x = magnitudes.packed.x = NULL; /* that is B, and not its magnitudes */
     canonical.c = bench_take(b, count * sizeof(float), why);
     magnitudes.c = bench_take(b, count * sizeof(float), why);
     if (peer == NULL || a == NULL || c == NULL || canonical.c == NULL ||
