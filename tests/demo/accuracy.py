@@ -6,6 +6,7 @@ docs/accuracy.md, on standard output.
 """
 import json
 import math
+import statistics
 import sys
 
 Z = 1.959963984540054
@@ -65,6 +66,9 @@ def main():
     summary("all", every)
     for name in ("collective", "optimizer", "backward", "forward"):
         summary(f"planted in {name}", [d for d in every if d["planted"] == name])
+    costs = [draw["horizons"] for draw in every if fails(draw)]
+    if costs:
+        print(f"\nMedian cost of a draw that counts: {statistics.median(costs):.1f} horizons.")
     print("\n| draw | planted | site | from | said | class | site | horizons |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for draw in every:
