@@ -186,6 +186,20 @@ static plumb_status say_place(plumb_experiment *x, const narrowing *n, size_t wh
     return status;
 }
 
+/* Two classes healed together, and what is left of them lies in one: the other was not needed. */
+static void drop_needless_class(plumb_experiment *x)
+{
+    const plumb_declared_site *sites = x->declaration.sites;
+
+    if (x->class_count != 2 || x->culprits.count == 0)
+        return;
+    for (size_t i = 1; i < x->culprits.count; i++)
+        if (sites[x->culprits.at[i]].class_ != sites[x->culprits.at[0]].class_)
+            return;
+    x->class_count = 1;
+    x->classes[0] = sites[x->culprits.at[0]].class_;
+}
+
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
 {
     narrowing n = {.x = x, .furthest_step = x->failure.step};
@@ -211,6 +225,7 @@ plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
     }
     if (status != PLUMB_OK)
         return status;
+    drop_needless_class(x);
     x->scope = scope_of(x, &x->culprits);
     if (exhausted)
         status = plumb_limit(

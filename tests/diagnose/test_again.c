@@ -256,8 +256,23 @@ static void not_by_chance(void)
     finish(&f, v, "a class that takes most of the gap away has not healed");
 }
 
+/* Its class alone leaves a little more than the band, so two classes are healed together; the site
+ * that is left lies in one of them.
+ */
+static void no_needless_class(void)
+{
+    fake f = {.culprits = 1u << 1, .fails_at = 40, .gap = 0.8, .residue = 0.15};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    CHECK(strcmp(text(v, "class"), "optimizer") == 0 && has_site(v, fake_names[1]) &&
+              json_object_get(v, "classes") == NULL,
+          "%s", text(v, "headline"));
+    finish(&f, v, "a class of which no site is left is not named");
+}
+
 int main(void)
 {
+    no_needless_class();
     not_by_chance();
     healed_but_for_a_little();
     not_from_a_checkpoint_that_is_off();
