@@ -73,7 +73,7 @@ static plumb_status try_site(plumb_experiment *x, size_t site, plumb_error *why)
     x->culprits = set;
     x->classes[0] = x->declaration.sites[site].class_;
     x->class_count = 1;
-    x->scope = "site";
+    x->scope = set.count == 1 ? "site" : "class"; /* which reader it is, is asked next */
     return plumb_state(
         x, "compared",
         "%s, whose statistics were the worst before the failure, heals when it "
