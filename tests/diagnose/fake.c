@@ -28,7 +28,7 @@ static const char *class_of(int site)
                         : "norm";
 }
 
-static json_t *site_json(int i)
+static json_t *site_json(const fake *f, int i)
 {
     const bool operand = i >= 3 && i <= 10;
     json_t *json = json_pack("{s:s,s:s,s:s,s:[s,s,s,s]}", "name", fake_names[i], "class",
@@ -40,6 +40,8 @@ static json_t *site_json(int i)
         json_object_set_new(json, "gemm", json_string(i <= 6 ? "dgrad" : "fprop"));
         json_object_set_new(json, "operand", json_string(strrchr(fake_names[i], '.') + 1));
     }
+    if (f->shared && i == 5)
+        json_object_set_new(json, "shares_storage_with", json_string(fake_names[3]));
     return json;
 }
 
@@ -70,7 +72,7 @@ static void declare(const fake *f)
     json_t *sites = json_array();
 
     for (int i = 0; i < FAKE_SITES && !f->no_sites; i++)
-        json_array_append_new(sites, site_json(i));
+        json_array_append_new(sites, site_json(f, i));
     json_t *run =
         json_pack("{s:i,s:s,s:i,s:[s,s,s],s:o}", "contract", 1, "trainer", "fake",
                   "schedule_steps", FAKE_STEPS, "features", "batch_hash", "state_hash",

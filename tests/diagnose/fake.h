@@ -42,6 +42,7 @@ typedef struct fake {
     double adapts; /* weights made without a healed culprit are so many nats worse in
                                  bf16, after step adapted_from; needs `checkpoint` */
     int64_t adapted_from;
+    bool shared; /* b.second.dy reads the codes of b.first.dy */
     int suspect; /* number from 1 of the site that the statistics of the first run show to be
                         decoded twice as large; 0: no statistics */
     int64_t violates; /* from this step on an event says so, unless a culprit is healed */

@@ -192,6 +192,14 @@ static void guesses(void)
     expect_sites(v, half.culprits);
     finish(&half, v, "a guess that is half of it");
 
+    fake reader = {.culprits = 1u << 3, .fails_at = 20, .suspect = 6, .shared = true};
+
+    v = diagnose(&reader, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "backward", "site");
+    expect_sites(v, reader.culprits);
+    CHECK(runs_of(v, "class") == 0, "classes were tried");
+    finish(&reader, v, "one of two readers of the codes that look worst");
+
     fake wide = {.culprits = 1u << 3, .fails_at = 20, .suspect = 13};
 
     v = diagnose(&wide, (plumb_diagnose_settings){0});
