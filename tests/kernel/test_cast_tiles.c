@@ -182,7 +182,8 @@ static void one_amax_of_blocks(const plumb_amax_kernel *k, size_t turn)
     static float x[LONG], want[LONG], got[LONG];
     static uint16_t half[LONG];
     const size_t rows = turn % 3 == 0 ? 1 : 1 + turn % 20;
-    const size_t n = turn < 60 ? turn * 9 % 300 : (LONG - turn) / rows - 2;
+    const size_t most = (LONG - turn) / rows - 2;
+    const size_t n = turn < 60 && turn * 9 % 300 < most ? turn * 9 % 300 : most;
     const plumb_encode_job job = {.source = turn % 5 < 3 ? PLUMB_FP32 : PLUMB_BF16,
                                   .x = turn % 5 < 3 ? (const void *)x : half,
                                   .n = n,

@@ -117,8 +117,10 @@ static void compare(const char *word, char *rest, const char *what)
     read_values(rest, want);
     for (size_t i = N; i-- > 0;)
         wrong = x[i] == want[i] ? wrong : i + 1;
-    CHECK(wrong == 0, "%s: %s[%zu] is %a, want %a", what, word, wrong - 1,
-          (double)x[wrong - 1], (double)want[wrong - 1]);
+    const size_t at = wrong > 0 ? wrong - 1 : 0;
+
+    CHECK(wrong == 0, "%s: %s[%zu] is %a, want %a", what, word, at, (double)x[at],
+          (double)want[at]);
 }
 
 static void golden(void)
