@@ -56,8 +56,8 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
         break;
     case PLUMB_FAILS_INVARIANT:
         snprintf(text, size,
-                 "fails at step %lld: something that must hold in any run does not (%.3g; "
-                 "allowed up to %.3g)",
+                 "fails at step %lld: something that must hold in any run does not (%.4g, "
+                 "where the limit is %.4g)",
                  step, failure->value, failure->threshold);
         break;
     case PLUMB_FAILS_COUNT:

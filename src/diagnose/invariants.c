@@ -212,6 +212,6 @@ plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why)
     return plumb_state(
         x, "seen",
         "No loss shows it, but an invariant does not hold from step %lld on: "
-        "%s%s%s (%.3g; allowed up to %.3g).",
+        "%s%s%s (%.4g, where the limit is %.4g).",
         (long long)v.step, v.name, v.site[0] != 0 ? " at " : "", v.site, v.value, v.bound);
 }
