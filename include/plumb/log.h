@@ -202,11 +202,23 @@ void plumb_history_free(plumb_history *history);
 plumb_status plumb_events_read(const char *run_dir, json_t **events, size_t *bad_lines,
                                plumb_error *why);
 
+/* Files of ranks that are read: those of rank 0 and of the lowest others. */
+enum { PLUMB_MOST_RANKS = 4096 };
+
+/* The events of this name of every rank (events.jsonl, then events-rank00001.jsonl and so on), each with
+ * an integer "rank".  Malformed lines and all other events are passed over.  json_decref it.
+ */
+plumb_status plumb_events_read_ranks(const char *run_dir, const char *name, json_t **events,
+                                     plumb_error *why);
+
 /* end.json.  PLUMB_NOT_FOUND if absent, PLUMB_BAD_INPUT if its reason is none of the four. */
 plumb_status plumb_run_end_read(const char *run_dir, char reason[16], int64_t *step,
                                 plumb_error *why);
 
-/* Site statistics of one run.  A torn last chunk is ignored and said in torn. */
+/* Site statistics of one run, of all its ranks: rows of the same site and step are joined
+ * (plumb_sample_join: scale and maxima the largest, headroom the least, counts added).  A site that
+ * several ranks have by the same name is one.  A torn last chunk is ignored and said in torn.
+ */
 typedef struct plumb_samples {
     char **site_names;
     size_t site_count;
@@ -215,6 +227,7 @@ typedef struct plumb_samples {
     bool torn;
 } plumb_samples;
 
+/* PLUMB_NOT_FOUND where rank 0 has no file. */
 plumb_status plumb_samples_read(const char *run_dir, plumb_samples *samples,
                                 plumb_error *why);
 void plumb_samples_free(plumb_samples *samples);

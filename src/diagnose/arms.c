@@ -56,9 +56,11 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
         break;
     case PLUMB_FAILS_INVARIANT:
         snprintf(text, size,
-                 "fails at step %lld: something that must hold in any run does not (%.4g, "
-                 "where the limit is %.4g)",
-                 step, failure->value, failure->threshold);
+                 "fails at step %lld: something that must hold in any run does not", step);
+        if (!isnan(failure->value) && !isnan(failure->threshold))
+            snprintf(text + strlen(text), size - strlen(text),
+                     " (%.4g, where the limit is %.4g)", failure->value,
+                     failure->threshold);
         break;
     case PLUMB_FAILS_COUNT:
         break;

@@ -84,6 +84,13 @@ plumb_status plumb_violation_in_samples(const plumb_samples *samples,
 
 /* --- in events -------------------------------------------------------------------------- */
 
+/* What one event says; the texts belong to it. */
+typedef struct said {
+    const char *name, *site;
+    int64_t rank, step;
+    const json_t *event;
+} said;
+
 static const char *word(const json_t *event, const char *key)
 {
     const char *text = json_string_value(json_object_get(event, key));
@@ -91,54 +98,103 @@ static const char *word(const json_t *event, const char *key)
     return text != NULL ? text : "";
 }
 
-static int64_t step_of(const json_t *event)
+/* NaN where there is none; JSON has no infinity, so trainers write words. */
+static double number(const json_t *event, const char *key)
 {
-    return json_integer_value(json_object_get(event, "step"));
+    const json_t *value = json_object_get(event, key);
+
+    if (json_is_number(value))
+        return json_number_value(value);
+    if (strcmp(word(event, key), "Infinity") == 0)
+        return (double)INFINITY;
+    return strcmp(word(event, key), "-Infinity") == 0 ? -(double)INFINITY : (double)NAN;
 }
 
-static bool is_violation(const json_t *event)
+static said hear(const json_t *event)
 {
-    return strcmp(word(event, "event"), "invariant") == 0 && step_of(event) > 0;
+    return (said){.name = word(event, "name"),
+                  .site = word(event, "site"),
+                  .rank = json_integer_value(json_object_get(event, "rank")),
+                  .step = json_integer_value(json_object_get(event, "step")),
+                  .event = event};
 }
 
-/* Counts the different steps of the events like events[first], from there on. */
-static int64_t tenth_step(const json_t *events, size_t first)
+static int order_of(int64_t a, int64_t b)
 {
-    const json_t *one = json_array_get(events, first);
-    int64_t last = 0;
+    return a < b ? -1 : a > b;
+}
+
+/* By what does not hold where, on which rank. */
+static int same_complaint(const said *a, const said *b)
+{
+    const int name = strcmp(a->name, b->name), site = strcmp(a->site, b->site);
+
+    return name != 0 ? name : site != 0 ? site : order_of(a->rank, b->rank);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const said *const x = a, *const y = b;
+    const int complaint = same_complaint(x, y);
+
+    return complaint != 0 ? complaint : order_of(x->step, y->step);
+}
+
+static plumb_violation violation_of(const said *first, const said *tenth)
+{
+    plumb_violation v = {.rank = first->rank,
+                         .step = first->step,
+                         .decided = tenth->step,
+                         .value = number(first->event, "value"),
+                         .bound = number(first->event, "bound")};
+
+    plumb_printable(first->name, v.name, sizeof v.name);
+    plumb_printable(first->site, v.site, sizeof v.site);
+    return v;
+}
+
+/* In events sorted by complaint and step: the earliest that comes at enough different steps. */
+static bool earliest(const said *at, size_t count, plumb_violation *violation)
+{
+    size_t first = 0;
     int steps = 0;
+    bool found = false;
 
-    for (size_t i = first; i < json_array_size(events) && steps < HOLDS; i++) {
-        const json_t *other = json_array_get(events, i);
-
-        if (!is_violation(other) || step_of(other) <= last ||
-            strcmp(word(one, "name"), word(other, "name")) != 0 ||
-            strcmp(word(one, "site"), word(other, "site")) != 0)
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || same_complaint(&at[i - 1], &at[i]) != 0) {
+            first = i;
+            steps = 1;
+        } else if (at[i].step != at[i - 1].step) {
+            steps++;
+        } else {
             continue;
-        last = step_of(other);
-        steps++;
+        }
+        if (steps != HOLDS || (found && violation->step <= at[first].step))
+            continue;
+        *violation = violation_of(&at[first], &at[i]);
+        found = true;
     }
-    return steps == HOLDS ? last : 0;
+    return found;
 }
 
-bool plumb_violation_in_events(const json_t *events, plumb_violation *violation)
+plumb_status plumb_violation_in_events(const json_t *events, plumb_violation *violation,
+                                       bool *found, plumb_error *why)
 {
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
-        const int64_t decided = is_violation(event) ? tenth_step(events, i) : 0;
+    const size_t size = json_array_size(events);
+    said *at = malloc((size + 1) * sizeof *at);
+    size_t count = 0;
 
-        if (decided == 0)
-            continue;
-        *violation =
-            (plumb_violation){.step = step_of(event),
-                              .decided = decided,
-                              .value = json_number_value(json_object_get(event, "value")),
-                              .bound = json_number_value(json_object_get(event, "bound"))};
-        plumb_printable(word(event, "name"), violation->name, sizeof violation->name);
-        plumb_printable(word(event, "site"), violation->site, sizeof violation->site);
-        return true;
+    *found = false;
+    if (at == NULL)
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu events", size);
+    for (size_t i = 0; i < size; i++) {
+        at[count] = hear(json_array_get(events, i));
+        count += at[count].step > 0;
     }
-    return false;
+    qsort(at, count, sizeof *at, compare);
+    *found = earliest(at, count, violation);
+    free(at);
+    return PLUMB_OK;
 }
 
 /* --- of a run ----------------------------------------------------------------------------- */
@@ -148,9 +204,9 @@ static plumb_status find(const char *run_dir, plumb_violation *violation, bool *
                          plumb_error *why)
 {
     plumb_samples samples = {0};
-    plumb_violation said;
+    plumb_violation other;
     json_t *events = NULL;
-    size_t bad_lines;
+    bool heard = false;
     plumb_status status = PLUMB_OK;
 
     *found = false;
@@ -159,10 +215,10 @@ static plumb_status find(const char *run_dir, plumb_violation *violation, bool *
     if (plumb_samples_read(run_dir, &samples, NULL) == PLUMB_OK)
         status = plumb_violation_in_samples(&samples, violation, found, why);
     if (status == PLUMB_OK &&
-        plumb_events_read(run_dir, &events, &bad_lines, NULL) == PLUMB_OK &&
-        plumb_violation_in_events(events, &said) &&
-        (!*found || said.step < violation->step)) {
-        *violation = said;
+        plumb_events_read_ranks(run_dir, "invariant", &events, NULL) == PLUMB_OK)
+        status = plumb_violation_in_events(events, &other, &heard, why);
+    if (heard && (!*found || other.step < violation->step)) {
+        *violation = other;
         *found = true;
     }
     json_decref(events);
@@ -193,6 +249,30 @@ plumb_status plumb_invariants_judge(plumb_experiment *x, const plumb_question *q
     return PLUMB_OK;
 }
 
+/* What was measured, where the trainer says it. */
+static void measured(const plumb_violation *v, char *text, size_t size)
+{
+    text[0] = 0;
+    if (!isnan(v->value) && !isnan(v->bound))
+        snprintf(text, size, " (%.4g, where the limit is %.4g)", v->value, v->bound);
+    else if (!isnan(v->value))
+        snprintf(text, size, " (%.4g)", v->value);
+}
+
+static plumb_status say(plumb_experiment *x, const plumb_violation *v)
+{
+    char rank[40] = "", numbers[80];
+
+    if (v->rank > 0)
+        snprintf(rank, sizeof rank, ", on rank %lld", (long long)v->rank);
+    measured(v, numbers, sizeof numbers);
+    return plumb_state(
+        x, "seen",
+        "No loss shows it, but an invariant does not hold from step %lld on: "
+        "%s%s%s%s%s.",
+        (long long)v->step, v->name, v->site[0] != 0 ? " at " : "", v->site, rank, numbers);
+}
+
 plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why)
 {
     plumb_violation v;
@@ -209,9 +289,5 @@ plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why)
     x->horizon =
         plumb_cost_horizon(v.step, v.decided, x->settings->margin, x->own.last_step);
     plumb_rejudged(x, &x->own);
-    return plumb_state(
-        x, "seen",
-        "No loss shows it, but an invariant does not hold from step %lld on: "
-        "%s%s%s (%.4g, where the limit is %.4g).",
-        (long long)v.step, v.name, v.site[0] != 0 ? " at " : "", v.site, v.value, v.bound);
+    return say(x, &v);
 }

@@ -12,8 +12,10 @@ typedef struct plumb_violation {
     char name
         [80]; /* "scale belongs to the data", or the trainer's own word, as it wrote it */
     char site[PLUMB_SITE_NAME]; /* empty: none was named */
+    int64_t rank;               /* that said so; 0 for samples, which are of all ranks */
     int64_t step, decided;      /* the first and the tenth of those samples */
-    double value, bound;        /* at the first; the nearer end of what is allowed */
+    double value,
+        bound; /* at the first; the nearer end of what is allowed; NaN: not said */
 } plumb_violation;
 
 /* Codes times their scale are about as large as what was cast: the largest decoded value lies
@@ -24,9 +26,11 @@ plumb_status plumb_violation_in_samples(const plumb_samples *samples,
                                         plumb_violation *violation, bool *found,
                                         plumb_error *why);
 
-/* {"event": "invariant", "name": ..., "step": N, "site": ..., "value": V, "bound": B}: the earliest
- * of those that the trainer reports, by name and site, at ten different steps.
+/* {"event": "invariant", "name": ..., "step": N, "site": ..., "value": V, "bound": B, "rank": R}: the
+ * earliest of those that the trainer reports, by name, site and rank, at ten different steps.  The
+ * name of the event is not looked at.
  */
-bool plumb_violation_in_events(const json_t *events, plumb_violation *violation);
+plumb_status plumb_violation_in_events(const json_t *events, plumb_violation *violation,
+                                       bool *found, plumb_error *why);
 
 #endif

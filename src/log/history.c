@@ -7,6 +7,7 @@
 #include "file/text.h"
 #include "log/lines.h"
 #include "log/metrics.h"
+#include "log/ranks.h"
 #include "plumb/file.h"
 
 enum { MOST_ROWS = 4000000, MOST_EVENTS = 1000000, END_LIMIT = 1 << 16 };
@@ -98,7 +99,21 @@ void plumb_history_free(plumb_history *history)
 typedef struct events_reader {
     json_t *events;
     size_t bad;
+    const char *only; /* the name of the events that are kept; NULL: of all */
+    uint32_t rank;    /* put into each of those */
 } events_reader;
+
+static bool is_event(const json_t *json)
+{
+    return json_is_object(json) && json_is_string(json_object_get(json, "event"));
+}
+
+/* True where the reader looks for another event. */
+static bool is_other(const events_reader *reader, const json_t *json)
+{
+    return reader->only != NULL &&
+           strcmp(json_string_value(json_object_get(json, "event")), reader->only) != 0;
+}
 
 static plumb_status event_line(void *context, const char *text, size_t length,
                                plumb_error *why)
@@ -110,33 +125,42 @@ static plumb_status event_line(void *context, const char *text, size_t length,
         return PLUMB_OK;
     if (text != NULL)
         plumb_json_parse(text, length, "line", &json, NULL);
-    if (!json_is_object(json) || !json_is_string(json_object_get(json, "event")) ||
+    if (!is_event(json) || is_other(reader, json) ||
         json_array_size(reader->events) >= MOST_EVENTS) {
         reader->bad++;
         json_decref(json);
         return PLUMB_OK;
     }
+    if (reader->only != NULL)
+        json_object_set_new(json, "rank", json_integer(reader->rank));
     return json_array_append_new(reader->events, json) == 0
                ? PLUMB_OK
                : plumb_fail(why, PLUMB_NO_MEMORY, "no memory for events");
 }
 
+/* Of one file; steals path. */
+static plumb_status read_events(char *path, events_reader *reader, plumb_error *why)
+{
+    plumb_cursor cursor = {0};
+    const plumb_status status =
+        path == NULL || reader->events == NULL
+            ? plumb_fail(why, PLUMB_NO_MEMORY, "out of memory")
+            : plumb_lines_read(path, &cursor, true, NULL, event_line, reader, why);
+
+    free(path);
+    return status;
+}
+
 plumb_status plumb_events_read(const char *run_dir, json_t **events, size_t *bad_lines,
                                plumb_error *why)
 {
-    plumb_cursor cursor = {0};
-    events_reader reader = {json_array(), 0};
-    char *path = plumb_path_join(run_dir, "events.jsonl");
-    plumb_status status;
+    events_reader reader = {.events = json_array()};
+    const plumb_status status =
+        read_events(plumb_path_join(run_dir, "events.jsonl"), &reader, why);
 
     *events = NULL;
     if (bad_lines != NULL)
         *bad_lines = 0;
-    if (path == NULL || reader.events == NULL)
-        status = plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
-    else
-        status = plumb_lines_read(path, &cursor, true, NULL, event_line, &reader, why);
-    free(path);
     if (status != PLUMB_OK) {
         json_decref(reader.events);
         return status;
@@ -145,6 +169,31 @@ plumb_status plumb_events_read(const char *run_dir, json_t **events, size_t *bad
     if (bad_lines != NULL)
         *bad_lines = reader.bad;
     return PLUMB_OK;
+}
+
+plumb_status plumb_events_read_ranks(const char *run_dir, const char *name, json_t **events,
+                                     plumb_error *why)
+{
+    events_reader reader = {.events = json_array(), .only = name};
+    plumb_ranks *ranks = calloc(1, sizeof *ranks);
+    plumb_status status =
+        ranks == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "out of memory")
+                      : plumb_ranks_find(run_dir, "events-rank", ".jsonl", ranks, why);
+
+    if (status == PLUMB_OK)
+        status = read_events(plumb_path_join(run_dir, "events.jsonl"), &reader, why);
+    for (size_t i = 0; status == PLUMB_OK && i < ranks->count; i++) {
+        reader.rank = ranks->at[i];
+        status = read_events(plumb_rank_path(run_dir, "events-rank", reader.rank, ".jsonl"),
+                             &reader, why);
+    }
+    free(ranks);
+    if (status != PLUMB_OK) {
+        json_decref(reader.events);
+        reader.events = NULL;
+    }
+    *events = reader.events;
+    return status;
 }
 
 static plumb_status read_end(const char *path, const json_t *json, char reason[16],

@@ -18,10 +18,13 @@ enum {
     PLS_MOST_SITES = 100000,
 };
 #define PLS_MAGIC       "PLUMBPLS"
-#define PLS_FILE        "sites-rank00000.pls"
+#define PLS_PREFIX      "sites-rank"
+#define PLS_SUFFIX      ".pls"
+#define PLS_FILE        PLS_PREFIX "00000" PLS_SUFFIX
 #define PLS_MOST_HEADER ((size_t)64 << 20)
 #define PLS_MOST_CHUNK  ((size_t)64 << 20)
 #define PLS_MOST_FILE   ((size_t)4 << 30)
+#define PLS_MOST_ROWS   ((size_t)50000000) /* of all ranks */
 
 /* A column is a field of plumb_sample. */
 typedef struct plumb_column {
@@ -32,6 +35,10 @@ typedef struct plumb_column {
 
 extern const plumb_column plumb_columns[];
 extern const size_t plumb_column_count;
+
+/* samples_read.c: the rows of one file as they stand there; the rank is for the message. */
+plumb_status plumb_pls_read(const char *path, uint32_t rank, plumb_samples *samples,
+                            plumb_error *why);
 
 static inline void plumb_put_u32(unsigned char *at, uint32_t value)
 {

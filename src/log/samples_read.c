@@ -1,4 +1,4 @@
-/* Site statistics, read back with every length checked before it is used.
+/* Site statistics of one file, read back with every length checked before it is used.
  *
  * What the file calls its columns decides: known names of the right type are taken, others
  * are passed over, missing ones stay 0.
@@ -14,7 +14,6 @@
 #include "log/pls.h"
 
 enum { MOST_COLUMNS = 256 };
-#define MOST_ROWS ((size_t)50000000)
 
 /* Where the columns of the file go. */
 typedef struct row_layout {
@@ -25,7 +24,7 @@ typedef struct row_layout {
 
 static plumb_status bad(plumb_error *why, const char *sentence)
 {
-    return plumb_fail(why, PLUMB_BAD_INPUT, "%s: %s", PLS_FILE, sentence);
+    return plumb_fail(why, PLUMB_BAD_INPUT, "%s", sentence);
 }
 
 static size_t type_width(const char *type)
@@ -57,8 +56,8 @@ static plumb_status read_column(const json_t *json, row_layout *layout, plumb_er
     for (size_t i = 0; i < plumb_column_count; i++)
         if (strcmp(name, plumb_columns[i].name) == 0) {
             if (strcmp(type, plumb_columns[i].type) != 0)
-                return plumb_fail(why, PLUMB_BAD_INPUT, "%s: column %s must be %s",
-                                  PLS_FILE, plumb_columns[i].name, plumb_columns[i].type);
+                return plumb_fail(why, PLUMB_BAD_INPUT, "column %s must be %s",
+                                  plumb_columns[i].name, plumb_columns[i].type);
             layout->known[index] = &plumb_columns[i];
         }
     layout->row_bytes += width;
@@ -99,7 +98,7 @@ static plumb_status read_sites(const json_t *sites, plumb_samples *samples,
         return bad(why, "not 1 to 100000 sites");
     samples->site_names = calloc(count, sizeof *samples->site_names);
     if (samples->site_names == NULL)
-        return plumb_fail(why, PLUMB_NO_MEMORY, "%s: out of memory", PLS_FILE);
+        return plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
     samples->site_count = count;
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(sites, i));
@@ -108,7 +107,7 @@ static plumb_status read_sites(const json_t *sites, plumb_samples *samples,
             return bad(why, "a site's name is not 1 to 127 printable characters");
         samples->site_names[i] = strdup(name);
         if (samples->site_names[i] == NULL)
-            return plumb_fail(why, PLUMB_NO_MEMORY, "%s: out of memory", PLS_FILE);
+            return plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
     }
     return PLUMB_OK;
 }
@@ -136,7 +135,7 @@ static plumb_status read_header(const unsigned char *bytes, size_t size,
     if (plumb_crc32c(0, bytes + PLS_HEADER, length) != plumb_get_u32(bytes + 16))
         return bad(why, "the header is damaged (CRC)");
     status =
-        plumb_json_parse((const char *)bytes + PLS_HEADER, length, PLS_FILE, &json, why);
+        plumb_json_parse((const char *)bytes + PLS_HEADER, length, "header", &json, why);
     if (status == PLUMB_OK)
         status = read_columns(json_object_get(json, "columns"), layout, why);
     if (status == PLUMB_OK)
@@ -166,12 +165,12 @@ static void get_columns(const unsigned char *at, const row_layout *layout,
 
 static plumb_status add_rows(plumb_samples *samples, size_t count, plumb_error *why)
 {
-    if (count > MOST_ROWS - samples->count)
+    if (count > PLS_MOST_ROWS - samples->count)
         return bad(why, "over 50000000 rows");
     plumb_sample *grown =
         realloc(samples->at, (samples->count + count + 1) * sizeof *samples->at);
     if (grown == NULL)
-        return plumb_fail(why, PLUMB_NO_MEMORY, "%s: no memory for %zu rows", PLS_FILE,
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for %zu rows",
                           samples->count + count);
     samples->at = grown;
     memset(samples->at + samples->count, 0, count * sizeof *samples->at);
@@ -183,7 +182,7 @@ static plumb_status check_rows(const plumb_samples *samples, size_t count, uint6
 {
     for (size_t i = samples->count; i < samples->count + count; i++) {
         if (samples->at[i].site >= samples->site_count)
-            return plumb_fail(why, PLUMB_BAD_INPUT, "%s: a row of site %u of %zu", PLS_FILE,
+            return plumb_fail(why, PLUMB_BAD_INPUT, "a row of site %u of %zu",
                               samples->at[i].site, samples->site_count);
         if (samples->at[i].step < first || samples->at[i].step > last)
             return bad(why, "a row outside the step range of its chunk");
@@ -221,17 +220,6 @@ static plumb_status read_chunk(const unsigned char *bytes, size_t size,
     return status;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const plumb_sample *const x = a, *const y = b;
-
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return memcmp(x, y, sizeof *x); /* so that no order of equal keys is left to qsort */
-}
-
 static plumb_status read_bytes(const unsigned char *bytes, size_t size,
                                plumb_samples *samples, plumb_error *why)
 {
@@ -247,29 +235,27 @@ static plumb_status read_bytes(const unsigned char *bytes, size_t size,
     if (status != PLUMB_OK)
         return status;
     samples->torn = used == 0;
-    if (samples->count > 0)
-        qsort(samples->at, samples->count, sizeof *samples->at, compare);
     return PLUMB_OK;
 }
 
-plumb_status plumb_samples_read(const char *run_dir, plumb_samples *samples,
-                                plumb_error *why)
+plumb_status plumb_pls_read(const char *path, uint32_t rank, plumb_samples *samples,
+                            plumb_error *why)
 {
-    char *path = plumb_path_join(run_dir, PLS_FILE), *data = NULL;
+    plumb_error inner = {0};
+    char *data = NULL;
     size_t size;
-    plumb_status status;
+    plumb_status status = plumb_file_read(path, PLS_MOST_FILE, &data, &size, why);
 
     *samples = (plumb_samples){0};
-    if (path == NULL)
-        return plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
-    status = plumb_file_read(path, PLS_MOST_FILE, &data, &size, why);
-    if (status == PLUMB_OK)
-        status = read_bytes((const unsigned char *)data, size, samples, why);
     if (status != PLUMB_OK)
-        plumb_samples_free(samples);
+        return status;
+    status = read_bytes((const unsigned char *)data, size, samples, &inner);
     free(data);
-    free(path);
-    return status;
+    if (status == PLUMB_OK)
+        return PLUMB_OK;
+    plumb_samples_free(samples);
+    return plumb_fail(why, status, PLS_PREFIX "%05u" PLS_SUFFIX ": %s", (unsigned)rank,
+                      inner.message);
 }
 
 void plumb_samples_free(plumb_samples *samples)

@@ -283,8 +283,14 @@ static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last,
                     "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"at %lld%s\"}\n",
                     step, step, adapted ? " adapted" : "");
     }
+    fclose(events);
     const bool violated = f->violates > 0 && !healed(f, f->culprits, arm->rules);
 
+    if (f->rank > 0)
+        snprintf(path, sizeof path, "%s/events-rank%05d.jsonl", run_dir, f->rank);
+    events = fopen(path, "a");
+    if (events == NULL)
+        return;
     for (int64_t step = f->violates; violated && step <= last; step++)
         fprintf(events,
                 "{\"event\":\"invariant\",\"name\":\"sum\",\"step\":%lld,\"value\":3,"

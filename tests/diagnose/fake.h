@@ -45,6 +45,7 @@ typedef struct fake {
     bool shared; /* b.second.dy reads the codes of b.first.dy */
     int suspect; /* number from 1 of the site that the statistics of the first run show to be
                         decoded twice as large; 0: no statistics */
+    int rank;    /* that reports violations */
     int64_t violates; /* from this step on an event says so, unless a culprit is healed */
     unsigned gap_culprits;   /* to be rid of the gap these are enough; 0: all of them */
     bool resumes_apart;      /* what goes on from a checkpoint has other numbers */

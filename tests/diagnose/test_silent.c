@@ -148,6 +148,14 @@ static void violations(void)
           fix_number(v, "returned_at"));
     finish(&f, v, "an invariant that the trainer reports");
 
+    fake third = {.culprits = 1u << 0, .violates = 40, .rank = 3};
+
+    v = diagnose(&third, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "collective", "site");
+    CHECK(mentions(v, "statements", "sum, on rank 3 (3, where the limit is 2)"),
+          "not said on which rank");
+    finish(&third, v, "one that another rank reports");
+
     fake late = {.culprits = 1u << 0, .violates = 192};
 
     v = diagnose(&late, (plumb_diagnose_settings){0});

@@ -261,6 +261,37 @@ static void events(void)
     check_done("events");
 }
 
+/* Of every rank, in the order of ranks; only names of the contract's form are files of ranks. */
+static void events_of_ranks(void)
+{
+    json_t *got;
+    plumb_error why = {0};
+
+    scratch_folder("ranks");
+    CHECK_OK(plumb_events_read_ranks(scratch_at("ranks"), "x", &got, &why), why);
+    CHECK(json_is_array(got) && json_array_size(got) == 0, "absent");
+    json_decref(got);
+    scratch_text("ranks/events-rank00010.jsonl",
+                 "{\"event\":\"x\",\"rank\":3}\nnonsense\n");
+    scratch_text("ranks/events-rank00002.jsonl",
+                 "{\"event\":\"y\"}\n{\"event\":\"x\",\"step\":4}");
+    scratch_text("ranks/events.jsonl", "{\"event\":\"x\"}\n{\"event\":\"alive\"}\n");
+    scratch_text("ranks/events-rank00000.jsonl", "{\"event\":\"x\"}\n");
+    scratch_text("ranks/events-rank2.jsonl", "{\"event\":\"x\"}\n");
+    scratch_text("ranks/events-rank~~~~~.jsonl", "");
+    scratch_text("ranks/events-rank0000b.jsonl", "{\"event\":\"x\"}\n");
+    scratch_text("ranks/events-rank00003.jsonl~", "{\"event\":\"x\"}\n");
+    CHECK_OK(plumb_events_read_ranks(scratch_at("ranks"), "x", &got, &why), why);
+    char *text = json_dumps(got, JSON_COMPACT);
+    CHECK(strcmp(text, "[{\"event\":\"x\",\"rank\":0},"
+                       "{\"event\":\"x\",\"step\":4,\"rank\":2},"
+                       "{\"event\":\"x\",\"rank\":10}]") == 0,
+          "%s", text);
+    free(text);
+    json_decref(got);
+    check_done("events of ranks");
+}
+
 int main(void)
 {
     scratch_make();
@@ -272,6 +303,7 @@ int main(void)
     byte_by_byte();
     many();
     events();
+    events_of_ranks();
     scratch_remove();
     return check_exit();
 }

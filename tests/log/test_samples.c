@@ -3,6 +3,7 @@
  *
  * Files of foreign writers are put together here, with a CRC of the test's own (bit by bit).
  */
+#include "plumb/file.h"
 #include "plumb/log.h"
 
 #include "check.h"
@@ -187,6 +188,72 @@ static void damage(void)
     check_done("damaged chunks");
 }
 
+/* A run of one rank, whose file then stands in another's place. */
+static void put_rank(const char *as, const char *const *names, size_t name_count,
+                     const plumb_sample *rows, size_t count)
+{
+    plumb_run *run;
+    plumb_error why = {0};
+    char name[64];
+    size_t size;
+
+    scratch_folder("one");
+    CHECK_OK(plumb_run_create(scratch_at("one"), &run, &why), why);
+    CHECK_OK(plumb_run_samples(run, names, name_count, rows, count, &why), why);
+    plumb_run_end(&run, "reached", 30, NULL);
+    char *bytes = scratch_get("one/" PLS, &size);
+    snprintf(name, sizeof name, "ranks/%s", as);
+    scratch_put(name, bytes, size);
+    free(bytes);
+    plumb_dir_remove(scratch_at("one"), NULL);
+}
+
+/* The same site and step of several ranks is one row; sites are known by name, not by number. */
+static void ranks(void)
+{
+    static const char *const others[] = {"head/x", "layer.7/only-here"};
+    plumb_sample a = sample(10, 2), b = sample(10, 0), alone = sample(20, 1);
+    plumb_samples got;
+    plumb_error why = {0};
+
+    scratch_folder("ranks");
+    a.scale = 4, a.amax = 1, a.decoded_amax = 5, a.headroom = 2;
+    b.scale = 2, b.amax = 3, b.decoded_amax = 4, b.headroom = 0.5F;
+    put_rank("sites-rank00000.pls", sites, 3, &a, 1);
+    put_rank("sites-rank00007.pls", others, 2, &b, 1);
+    put_rank("sites-rank00031.pls", others, 2, &alone, 1);
+    CHECK_OK(plumb_samples_read(scratch_at("ranks"), &got, &why), why);
+    CHECK(got.count == 2 && got.site_count == 4 &&
+              strcmp(got.site_names[3], "layer.7/only-here") == 0,
+          "%zu rows of %zu sites", got.count, got.site_count);
+    const plumb_sample want = {.step = 10,
+                               .site = 2,
+                               .scale = 4,
+                               .amax = 3,
+                               .decoded_amax = 5,
+                               .headroom = 0.5F,
+                               .total = a.total + b.total,
+                               .saturated = a.saturated + b.saturated,
+                               .flushed = a.flushed + b.flushed,
+                               .zero = a.zero + b.zero,
+                               .nonfinite = a.nonfinite + b.nonfinite};
+
+    CHECK(got.count == 2 && equal(&got.at[0], &want), "the ranks are not joined");
+    alone.site = 3;
+    CHECK(got.count == 2 && equal(&got.at[1], &alone), "what one rank alone has");
+    plumb_samples_free(&got);
+
+    scratch_text("ranks/sites-rank00031.pls", "something else");
+    CHECK(plumb_samples_read(scratch_at("ranks"), &got, &why) == PLUMB_BAD_INPUT &&
+              strstr(why.message, "sites-rank00031.pls: ") != NULL,
+          "%s", why.message);
+    scratch_text("ranks/sites-rank00031.pls", "PLUMB");
+    CHECK_OK(plumb_samples_read(scratch_at("ranks"), &got, &why), why);
+    CHECK(got.torn && got.count == 1, "%zu rows beside a torn file", got.count);
+    plumb_samples_free(&got);
+    check_done("ranks");
+}
+
 /* --- files of others ------------------------------------------------------------ */
 
 static unsigned char file[4096];
@@ -322,6 +389,7 @@ int main(void)
     cuts();
     flips();
     damage();
+    ranks();
     foreign();
     hostile();
     scratch_remove();
