@@ -15,6 +15,7 @@ how to use this file.  Anything with a dict `precision` is a place whose precisi
 """
 import atexit
 import collections
+import functools
 import hashlib
 import json
 import math
@@ -29,6 +30,7 @@ import threading
 import time
 import traceback
 import types
+from typing import NamedTuple, Optional
 
 try:
     import torch
@@ -473,6 +475,1173 @@ def _config_hash(config):
     return digest.hexdigest()
 
 
+# --- casts ---------------------------------------------------------------------------------
+# A spec text says how a tensor is quantised: the grammar of docs/run-contract.md, section 3.  A
+# tensor is seen as a matrix [rows, cols]: its last dimension are the columns, all others the rows.
+# Blocks run along the axis that the product contracts: the columns, or with along_rows the rows.
+
+
+class Format(NamedTuple):
+    """A number format: the row of src/format/rows.h, and what follows from it."""
+
+    name: str
+    exponent_bits: int
+    fraction_bits: int
+    bias: int
+    special: str  # which codes are no finite numbers: ieee, nan, fnuz, none
+    largest_code: int
+    nan_code: int
+
+    @property
+    def bits(self):
+        return 1 + self.exponent_bits + self.fraction_bits
+
+    @property
+    def emin(self):
+        return 1 - self.bias
+
+    @property
+    def emax(self):
+        return (self.largest_code >> self.fraction_bits) - self.bias
+
+    @property
+    def largest(self):
+        fraction = self.largest_code & ((1 << self.fraction_bits) - 1)
+        return 2.0**self.emax * (1 + fraction / (1 << self.fraction_bits))
+
+    @property
+    def least(self):
+        return 2.0 ** (self.emin - self.fraction_bits)
+
+    @property
+    def scaled(self):
+        return self.bits <= 8
+
+
+FORMATS = {
+    row[0]: Format(*row)
+    for row in (
+        ("fp32", 8, 23, 127, "ieee", 0x7F7FFFFF, 0x7FC00000),
+        ("tf32", 8, 10, 127, "ieee", 0x3FBFF, 0x3FE00),
+        ("bf16", 8, 7, 127, "ieee", 0x7F7F, 0x7FC0),
+        ("fp16", 5, 10, 15, "ieee", 0x7BFF, 0x7E00),
+        ("e4m3", 4, 3, 7, "nan", 0x7E, 0x7F),
+        ("e5m2", 5, 2, 15, "ieee", 0x7B, 0x7F),
+        ("e4m3fnuz", 4, 3, 8, "fnuz", 0x7F, 0x80),
+        ("e5m2fnuz", 5, 2, 16, "fnuz", 0x7F, 0x80),
+        ("e3m2", 3, 2, 3, "none", 0x1F, 0x1F),
+        ("e2m3", 2, 3, 1, "none", 0x1F, 0x1F),
+        ("e2m1", 2, 1, 1, "none", 0x7, 0x7),
+    )
+}
+
+FLT_MIN, FLT_MAX = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+MAX_HISTORY, SPEC_TEXT, BLOCK = 1024, 128, 128
+
+
+class Spec(NamedTuple):
+    """How one tensor is quantised; the fields are those of plumb_spec."""
+
+    format: str
+    grain: str = "tensor"
+    rule: str = "current"
+    static: float = 1.0
+    history: int = 16
+    margin: int = 0
+    recent: bool = False
+    saturate: bool = True
+    pow2: bool = False
+    divide: bool = False
+    floor: float = 0.0
+    mx: str = "mx-rceil"
+    rounding: str = "rne"
+
+
+# Every word that may follow a format: the field that it sets, and to what (None: to the number
+# behind it).
+_WORDS = {
+    "tensor": ("grain", "tensor"),
+    "row": ("grain", "row"),
+    "1x128": ("grain", "1x128"),
+    "128x128": ("grain", "128x128"),
+    "mx32": ("grain", "mx32"),
+    "nvfp4": ("grain", "nvfp4"),
+    "none": ("rule", "none"),
+    "static=": ("rule", None),
+    "current": ("rule", "current"),
+    "delayed": ("rule", "delayed"),
+    "history=": ("history", None),
+    "margin=": ("margin", None),
+    "max": ("recent", False),
+    "recent": ("recent", True),
+    "saturate": ("saturate", True),
+    "overflow": ("saturate", False),
+    "pow2": ("pow2", True),
+    "nopow2": ("pow2", False),
+    "divide": ("divide", True),
+    "multiply": ("divide", False),
+    "floor=": ("floor", None),
+    "mx-floor": ("mx", "mx-floor"),
+    "mx-ceil": ("mx", "mx-ceil"),
+    "mx-even": ("mx", "mx-even"),
+    "mx-rceil": ("mx", "mx-rceil"),
+    "rne": ("rounding", "rne"),
+    "toward-zero": ("rounding", "toward-zero"),
+    "stochastic": ("rounding", "stochastic"),
+    "stochastic8": ("rounding", "stochastic8"),
+    "stochastic8-centred": ("rounding", "stochastic8-centred"),
+}
+
+# What goes with some rules, grains or formats only, as sentences name it.
+_ADAPTIVE = "rules current and delayed only, and not with grains mx32 and nvfp4"
+_GOES_WITH = {
+    "grain": "nvfp4 goes with format e2m1 only",
+    "history": "history goes with rule delayed only",
+    "recent": "recent goes with rule delayed only",
+    "margin": "margin goes with " + _ADAPTIVE,
+    "pow2": "pow2 goes with " + _ADAPTIVE,
+    "floor": "floor goes with " + _ADAPTIVE,
+    "divide": "divide goes with rule current only, and not with grains mx32 and nvfp4",
+    "mx": "a rounding of block scales goes with grain mx32 only",
+}
+
+
+def _power10(x, e):
+    """x * 10^e in fp64, in the steps of src/quant/decimal.c."""
+    while e > 22:
+        x, e = x * 1e22, e - 22
+    while e < -22:
+        x, e = x / 1e22, e + 22
+    return x * float(10**e) if e >= 0 else x / float(10**-e)
+
+
+def _fp32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def _read_decimal(text):
+    """0 or a number of 2^-126 to FLT_MAX, or None: at most 15 significant digits, whatever the
+    locale.
+    """
+    match = re.fullmatch(r"([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,2}))?", text)
+    digits = (match[1] + (match[2] or "")) if match else ""
+    if not 1 <= len(digits) <= 99 or len(digits.lstrip("0")) > 15:
+        return None
+    x = _power10(float(int(digits)), int(match[3] or 0) - len(match[2] or ""))
+    if x != 0 and not FLT_MIN * (1 - 2.0**-26) <= x <= FLT_MAX * (1 + 2.0**-26):
+        return None
+    return max(_fp32(x), FLT_MIN) if x != 0 else 0.0
+
+
+def _place_point(digits, exponent):
+    """digits * 10^exponent, with a point where that is short."""
+    if 0 <= exponent <= 4:
+        return digits + "0" * exponent
+    if exponent < 0 and -exponent < len(digits):
+        return digits[:exponent] + "." + digits[exponent:]
+    if exponent < 0 and -exponent < len(digits) + 4:
+        return "0." + "0" * (-exponent - len(digits)) + digits
+    return "%se%d" % (digits, exponent)
+
+
+def _write_decimal(value):
+    """The shortest text that reads back as value."""
+    if value == 0:
+        return "0"
+    top = 0
+    while _power10(1.0, top + 1) <= value:
+        top += 1
+    while _power10(1.0, top) > value:
+        top -= 1
+    for count in range(1, 16):
+        digits = "%d" % round(_power10(value, count - 1 - top))
+        short = digits.rstrip("0")
+        text = _place_point(short, top - (count - 1) + len(digits) - len(short))
+        if _read_decimal(text) == value:
+            break
+    return text
+
+
+def _normal(spec):
+    """spec with every field at its default that its format and rule do not use."""
+    usual = _default(spec.format)
+    if spec.format == "fp32":
+        return usual
+    if not FORMATS[spec.format].scaled:
+        return usual._replace(rounding=spec.rounding)
+    grain = "tensor" if spec.grain == "nvfp4" and spec.format != "e2m1" else spec.grain
+    own_rule = grain in ("mx32", "nvfp4")
+    unused = set() if spec.rule == "static" else {"static"}
+    if spec.rule != "delayed":
+        unused |= {"history", "recent"}
+    if own_rule or spec.rule not in ("current", "delayed"):
+        unused |= {"margin", "pow2", "floor"}
+    if own_rule or spec.rule != "current":
+        unused |= {"divide"}
+    if grain != "mx32":
+        unused |= {"mx"}
+    return spec._replace(grain=grain, **{field: getattr(usual, field) for field in unused})
+
+
+def _default(name):
+    return Spec(name) if FORMATS[name].scaled else Spec(name, rule="none", saturate=False)
+
+
+def _whole(text, least, most):
+    number = int(text) if re.fullmatch("[0-9]{1,4}", text) else -1
+    return number if least <= number <= most else None
+
+
+def _number_of(word, text):
+    """The value behind a word that ends in "="."""
+    if word == "history=":
+        value, allowed = _whole(text, 1, MAX_HISTORY), "a whole number of 1 to 1024"
+    elif word == "margin=":
+        value, allowed = _whole(text, 0, 32), "a whole number of 0 to 32"
+    else:
+        value, allowed = (
+            _read_decimal(text),
+            "a positive decimal number of 1.2e-38 to 3.4e38, up to 15 digits",
+        )
+        if value == 0 and word == "static=":
+            value, allowed = None, "a scale above 0"
+    if value is None:
+        raise ValueError('"%s%s": %s must be followed by %s' % (word, text, word, allowed))
+    return value
+
+
+def _set_attribute(fields, given, text):
+    word = text if text in _WORDS and not text.endswith("=") else text.partition("=")[0] + "="
+    if word not in _WORDS or "=" not in text and word.endswith("="):
+        raise ValueError('"%s" is no attribute of a format; allowed: %s' % (text, " ".join(_WORDS)))
+    field, value = _WORDS[word]
+    if field in given:
+        raise ValueError('"%s" repeats or contradicts an earlier attribute' % text)
+    given.add(field)
+    if value is None and field == "rule":
+        fields["rule"], fields["static"] = "static", _number_of(word, text[len(word) :])
+    else:
+        fields[field] = _number_of(word, text[len(word) :]) if value is None else value
+
+
+def _check_spec(spec):
+    if spec.rule == "delayed" and spec.grain != "tensor":
+        raise ValueError("delayed scaling has one scale: it goes with grain tensor only")
+    if spec.grain in ("mx32", "nvfp4") and spec.rule != "current":
+        raise ValueError("grains mx32 and nvfp4 go with rule current only")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text, base):
+    if len(text) >= SPEC_TEXT:
+        raise ValueError(
+            'a spec of %d characters ("%.40s..."); allowed are %d' % (len(text), text, SPEC_TEXT - 1)
+        )
+    name, *attributes = text.split(":")
+    if name not in FORMATS:
+        raise ValueError('"%s" is no format; allowed: %s' % (name, " ".join(FORMATS)))
+    if name == "fp32" and attributes:
+        raise ValueError('fp32 takes no attributes, but "%s" was given' % ":".join(attributes))
+    spec = _default(name)
+    if base is not None and FORMATS[name].scaled and FORMATS[base.format].scaled:
+        spec = _normal(base)._replace(format=name)
+    fields, given = spec._asdict(), set()
+    for attribute in attributes:
+        _set_attribute(fields, given, attribute)
+    if given - {"rounding"} and not FORMATS[name].scaled:
+        raise ValueError("%s takes a rounding and no other attribute" % name)
+    spec = Spec(**fields)
+    normal = _normal(spec)
+    for field in _GOES_WITH:
+        if field in given and getattr(spec, field) != getattr(normal, field):
+            raise ValueError(_GOES_WITH[field])
+    _check_spec(normal)
+    return normal
+
+
+def parse_spec(text, base=None):
+    """The spec that a text means; what it does not say comes from base (a spec or its text), as in
+    a policy.
+
+    ValueError with one sentence where plumb refuses the text.
+    """
+    if isinstance(text, Spec):
+        return text
+    return _parse(text, _parse(base, None) if isinstance(base, str) else base)
+
+
+def spec_text(spec):
+    """The canonical text of a spec: format, grain, rule, and then only what differs from the
+    defaults.
+    """
+    normal, usual = _normal(spec), _default(spec.format)
+    if not FORMATS[spec.format].scaled:
+        return normal.format + ("" if normal.rounding == "rne" else ":" + normal.rounding)
+    words = [normal.format, normal.grain]
+    words += ["static=" + _write_decimal(normal.static) if normal.rule == "static" else normal.rule]
+    words += ["history=%d" % normal.history] if normal.rule == "delayed" else []
+    for field in ("margin", "recent", "saturate", "pow2", "divide", "floor", "mx", "rounding"):
+        value = getattr(normal, field)
+        if value == getattr(usual, field):
+            continue
+        number = (
+            _write_decimal(value) if field == "floor" else "%d" % value if field == "margin" else None
+        )
+        words += [
+            (
+                field + "=" + number
+                if number
+                else {w[1]: k for k, w in _WORDS.items() if w[0] == field}[value]
+            )
+        ]
+    return ":".join(words)
+
+
+def spec_bits(spec):
+    """Bits of a code: what "raise" in a policy compares."""
+    return FORMATS[parse_spec(spec).format].bits
+
+
+class Scale(NamedTuple):
+    """What became of the scales of a tensor; a block is [height, width], tensors are [down, 1,
+    across, 1].
+    """
+
+    factor: Optional["torch.Tensor"]  # codes are of x * factor; None: of x
+    divide: bool  # or of x / factor
+    decode: Optional["torch.Tensor"]  # values are codes * decode
+    tensor: Optional["torch.Tensor"]  # nvfp4: * this one, too
+    height: int
+    width: int
+
+
+class Encoded(NamedTuple):
+    codes: "torch.Tensor"  # uint8, int16 or int32 (the bits), in the shape of x
+    scales: Optional["torch.Tensor"]  # decode scales of the blocks, [down, across]
+    tensor_scale: Optional["torch.Tensor"]  # nvfp4: second factor
+
+
+_LENGTHS = {
+    "tensor": (0, 0),
+    "row": (0, 1),
+    "1x128": (BLOCK, 1),
+    "128x128": (BLOCK, BLOCK),
+    "mx32": (32, 1),
+    "nvfp4": (16, 1),
+}
+_PAST = {
+    "ieee": float("inf"),
+    "nan": float("nan"),
+    "fnuz": float("nan"),
+    "none": None,
+}  # beyond the largest, unsaturated
+_PIECE = 1 << 16  # elements, which stay in the cache from one operation to the next
+_INFINITY_BITS, _MAGNITUDE, _FRACTION, _HALF = 0x7F800000, 0x7FFFFFFF, 0x007FFFFF, 0x00400000
+
+
+def _bits(x):
+    return x.view(torch.int32)
+
+
+def _number(bits):
+    return bits.view(torch.float32)
+
+
+def _like(x, value):
+    """A constant where x is: division by a Python number is multiplication by its inverse on some
+    devices.
+    """
+    return torch.full_like(x, value)
+
+
+# Rounding.
+
+
+def _round_narrow(p, form, spec):
+    """To formats whose exponents end before those of fp32, in place.
+
+    The sum of a number and 1.5 * 2^k, |number| < 2^(k-1), is a multiple of 2^(k-23), rounded to
+    nearest even: that is the step of the format where k is the number's exponent (or the least one)
+    and 23 less the fraction bits.  The first subtraction is exact.
+    """
+    toward_zero = spec.rounding == "toward-zero"
+    past = None if spec.saturate else _PAST[form.special]
+    most = form.largest if past is None or toward_zero else 2 * form.largest
+    over = p.isinf() if toward_zero and past is not None else None
+    if form.special == "none":
+        p.nan_to_num_(nan=form.largest)
+    p.clamp_(-most, most)
+    unit = _number((_bits(p) & _INFINITY_BITS).clamp_(min=(form.emin + 127) << 23))
+    if toward_zero:
+        step = unit.mul_(2.0**-form.fraction_bits)
+        rounded = (p / step).trunc_().mul_(step)
+    else:
+        unit.mul_(1.5 * 2.0 ** (23 - form.fraction_bits))
+        rounded = (p + unit).sub_(unit)
+    if past is not None:
+        rounded.masked_fill_(rounded.abs() > form.largest if over is None else over, past)
+    return (
+        torch.add(rounded, 0.0, out=p) if form.special == "fnuz" else torch.copysign(rounded, p, out=p)
+    )
+
+
+def _round_wide(p, form, spec):
+    """To formats with the exponents of fp32: fewer bits of the same pattern."""
+    drop = 23 - form.fraction_bits
+    bits = _bits(p)
+    if spec.rounding == "rne":
+        bits = bits + (((bits >> drop) & 1) + ((1 << (drop - 1)) - 1))
+    return torch.where(p.isnan(), p, _number(bits & -(1 << drop)))
+
+
+def _round(p, spec, own=True):
+    """The values of the codes of p, in the memory of p where that is as good and p is ours."""
+    form = FORMATS[spec.format]
+    if spec.rounding.startswith("stochastic"):
+        raise ValueError(
+            "%s: stochastic rounding is not emulated here; allowed: rne, toward-zero" % spec_text(spec)
+        )
+    if form.name == "fp32":
+        return p
+    if spec.rounding == "rne" and form.name in ("bf16", "fp16"):
+        return p.to(torch.bfloat16 if form.name == "bf16" else torch.float16).float()
+    if form.exponent_bits == 8:
+        return _round_wide(p, form, spec)
+    p = p if own else p.clone()
+    for piece in (p.view(-1).split(_PIECE) if p.device.type == "cpu" else (p,)):
+        _round_narrow(piece, form, spec)
+    return p
+
+
+def _codes(value, form):
+    """The codes of values that are in the format."""
+    magnitude = _bits(value) & _MAGNITUDE
+    shift = 23 - form.fraction_bits
+    codes = magnitude >> shift
+    if form.exponent_bits < 8:
+        steps = (
+            (value.abs() * (1 / form.least)).nan_to_num(0.0).clamp(max=2.0**form.fraction_bits).int()
+        )
+        normal = (magnitude - ((127 - form.bias) << 23)) >> shift
+        codes = torch.where(value.abs() < 2.0**form.emin, steps, normal)
+        codes = torch.where(value.isinf(), _like(codes, form.largest_code + 1), codes)
+    codes = codes | torch.where(
+        _bits(value) < 0, _like(codes, 1 << (form.bits - 1) if form.bits < 32 else -(2**31)), 0 * codes
+    )
+    codes = torch.where(value.isnan(), _like(codes, form.nan_code), codes)
+    if form.bits <= 8:
+        return codes.to(torch.uint8)
+    return codes.to(torch.int16) if form.bits == 16 else codes << (13 if form.name == "tf32" else 0)
+
+
+# Scales.
+
+
+def _from_amax(spec, amax, otherwise):
+    """s of an amax, as TransformerEngine computes it; `otherwise` where the amax is 0 or not finite."""
+    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    s = (_like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin) / amax).clamp(FLT_MIN, FLT_MAX)
+    if spec.pow2:
+        s = _number(_bits(s) & ~_FRACTION)
+    return torch.where((amax > 0) & ~amax.isinf(), s, otherwise)
+
+
+def _d_from_amax(spec, amax):
+    """d of an amax, as DeepSeek's kernel computes it."""
+    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    d = amax / _like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin)
+    if spec.pow2:
+        d = d.clamp(FLT_MIN, 2.0**127)
+        d = _number((_bits(d) + _FRACTION) & ~_FRACTION)
+    return torch.where(amax > 0, d, _like(d, 1.0))
+
+
+def _e8m0_code(spec, amax):
+    """The code of the power of two of a block, from the bits of its amax: plumb_mx_scale."""
+    form, bits = FORMATS[spec.format], _bits(amax)
+    if spec.mx == "mx-rceil":
+        v = _bits(amax * _fp32(1 / form.largest))
+        exponent = v >> 23
+        code = exponent + ((v & _FRACTION) > torch.where(exponent == 0, _like(v, _HALF), 0 * v)).int()
+    else:
+        near = bits + (1 << (22 - form.fraction_bits)) if spec.mx == "mx-even" else bits
+        up = ((bits & _FRACTION) != 0).int() if spec.mx == "mx-ceil" else 0
+        code = ((near >> 23) + up - form.emax).clamp(min=0)
+    return torch.where(bits == _INFINITY_BITS, _like(code, 254), code)
+
+
+def _e8m0_value(code):
+    return _number(torch.where(code == 0, _like(code, _HALF), code << 23))
+
+
+def _nvfp4_scales(amax):
+    """Factors of blocks, their scales in UE4M3, and the scale of the tensor: TransformerEngine's
+    NVFP4BlockScaling.
+    """
+    whole = amax.amax()
+    s = (_like(whole, 6.0 * 448.0) / whole).clamp(max=FLT_MAX)
+    s = torch.where((whole == 0) | (s == 0), _like(s, 1.0), s)
+    back = _like(s, 1.0) / s
+    d = _round(amax * (s * _fp32(1 / 6)), Spec("e4m3"))
+    exact = _like(d, 1.0) / (d * back)
+    return exact.clamp(max=FLT_MAX), d, back
+
+
+def _blocks_of(spec, along_rows, rows, cols):
+    """Height and width of the blocks that share a scale."""
+    along, beside = _LENGTHS[spec.grain]
+    height, width = (along, beside) if along_rows else (beside, along)
+    return height or max(rows, 1), width or max(cols, 1)
+
+
+def _split(x, height, width):
+    """x [rows, cols] as [down, height, across, width], zeros behind the edges."""
+    below, right = -x.shape[0] % height, -x.shape[1] % width
+    if below or right:
+        x = torch.nn.functional.pad(x, (0, right, 0, below))
+    return x.reshape(x.shape[0] // height, height, x.shape[1] // width, width)
+
+
+def _join(blocks, shape, rows, cols):
+    down, height, across, width = blocks.shape
+    return blocks.reshape(down * height, across * width)[:rows, :cols].reshape(shape)
+
+
+def _amax(blocks):
+    """Largest magnitude of each block; NaN is ignored, infinity is not."""
+    amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True)).abs_()
+    if amax.device.type != "cpu" or bool(
+        amax.isnan().any()
+    ):  # a look costs a synchronisation elsewhere
+        amax = blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
+    return amax
+
+
+def _scale_of(spec, blocks, amax, delayed):
+    """The scales of a tensor: amax is used by rule current, delayed is the scale of rule delayed."""
+    height, width, tensor = blocks.shape[1], blocks.shape[3], None
+    if not FORMATS[spec.format].scaled or spec.rule == "none":
+        return Scale(None, False, None, None, height, width)
+    if spec.rule == "static":
+        every = (blocks.shape[0], 1, blocks.shape[2], 1)
+        factor = torch.full(every, spec.static, dtype=torch.float32, device=blocks.device)
+    elif spec.rule == "delayed":
+        factor = delayed
+    elif spec.grain == "mx32":
+        code = _e8m0_code(spec, amax)
+        return Scale(_e8m0_value(254 - code), False, _e8m0_value(code), None, height, width)
+    elif spec.grain == "nvfp4":
+        factor, decode, tensor = _nvfp4_scales(amax)
+        return Scale(factor, False, decode, tensor, height, width)
+    elif spec.divide:
+        d = _d_from_amax(spec, amax)
+        return Scale(d, True, d, None, height, width)
+    else:
+        factor = _from_amax(spec, amax, _like(amax, 1.0))
+    return Scale(factor, False, _like(factor, 1.0) / factor, tensor, height, width)
+
+
+class ScaleState:
+    """Delayed scaling of one tensor: plumb_scale_state as the numbers scale, pending amax, history
+    (newest first).
+    """
+
+    def __init__(self, values=None):
+        self.values = torch.tensor([1.0, -1.0], dtype=torch.float32) if values is None else values
+
+    def scale(self, x):
+        if self.values.device != x.device:
+            self.values = self.values.to(x.device)
+        return self.values[0].reshape(1, 1, 1, 1)
+
+    def see(self, amax):
+        """An amax of this step."""
+        self.values[1] = torch.maximum(self.values[1], amax.reshape(()))
+
+    def update(self, spec):
+        """Once a step, after backward."""
+        self.values = _next_states(self.values, spec)
+
+
+def _next_states(values, spec):
+    """States [..., scale, pending, history] after a step: the amax that was seen enters the
+    history, the scale follows.
+    """
+    scale, newest, history = values[..., 0], values[..., 1], values[..., 2:]
+    history = torch.nn.functional.pad(history, (0, max(spec.history - history.shape[-1], 0)))
+    rolled = torch.cat((newest[..., None], history), -1)[..., : spec.history]
+    seen = newest > 0
+    moved = _from_amax(spec, newest if spec.recent else rolled.amax(-1), scale)
+    scale = torch.where(seen, moved, scale)
+    history = torch.where(seen[..., None], rolled, history[..., : spec.history])
+    return torch.cat((scale[..., None], _like(scale, -1.0)[..., None], history), -1)
+
+
+def _matrix(x):
+    """x as fp32 [rows, cols], without gradient."""
+    x = x.detach().to(torch.float32)
+    return x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)
+
+
+def _quantise(x, spec, state, along_rows, update, amax):
+    """Values of codes in blocks, and their Scale."""
+    at, x = x.data_ptr(), _matrix(x)
+    blocks = _split(x, *_blocks_of(spec, along_rows, *x.shape))
+    delayed, scaled = None, FORMATS[spec.format].scaled
+    update = update and state is not None and spec.rule == "delayed"
+    if amax is None and scaled and (spec.rule == "current" or update):
+        amax = _amax(blocks)
+    if scaled and spec.rule == "delayed":
+        delayed = (ScaleState() if state is None else state).scale(x)
+        if update:
+            state.see(amax)
+    scale = _scale_of(spec, blocks, amax, delayed)
+    if scale.factor is not None:
+        blocks = blocks / scale.factor if scale.divide else blocks * scale.factor
+    return _round(blocks, spec, own=blocks.data_ptr() != at), scale
+
+
+def _cast(x, spec, state=None, along_rows=False, update=True, amax=None):
+    """What cast() gives, and the Scale."""
+    rows, cols = (
+        (x.numel() // x.shape[-1], x.shape[-1]) if x.dim() > 1 and x.shape[-1] else (1, x.numel())
+    )
+    if spec.format == "fp32" or x.numel() == 0:
+        return x.detach().float(), Scale(None, False, None, None, 1, 1)
+    values, scale = _quantise(x, spec, state, along_rows, update, amax)
+    if scale.decode is not None:
+        values = values.mul_(scale.decode)
+    if scale.tensor is not None:
+        values = values.mul_(scale.tensor)
+    return _join(values, x.shape, rows, cols), scale
+
+
+def cast(x, spec, state=None, along_rows=False, update=True):
+    """x as it comes out of a format: fp32 of the shape of x, without gradient.
+
+    spec is a Spec or its text.  With rule delayed, state is the ScaleState whose scale is used and,
+    with update, whose pending amax is raised; without one the scale is 1.
+    """
+    return _cast(x, parse_spec(spec), state, along_rows, update)[0]
+
+
+def encode(x, spec, state=None, along_rows=False, update=True):
+    """The codes and scales of x."""
+    spec = parse_spec(spec)
+    if x.numel() == 0:
+        return Encoded(x.to(torch.uint8), None, None)
+    values, scale = _quantise(x, spec, state, along_rows, update, None)
+    cols = x.shape[-1] if x.dim() > 1 else x.numel()
+    codes = _join(_codes(values, FORMATS[spec.format]), x.shape, x.numel() // cols, cols)
+    return Encoded(codes, None if scale.decode is None else scale.decode[:, 0, :, 0], scale.tensor)
+
+
+# What a cast did.
+
+
+def _products(x, scale):
+    """x and what was rounded of it, in blocks."""
+    x = _matrix(x)
+    if not isinstance(scale, Scale):
+        return x, (
+            x if scale is None else x * torch.as_tensor(scale, dtype=torch.float32, device=x.device)
+        )
+    if scale.factor is None:
+        return x, x
+    x = _split(x, scale.height, scale.width)
+    return x, x / scale.factor if scale.divide else x * scale.factor
+
+
+def _largest_multiplier(scale, x):
+    """The encode multiplier 1 / d, the largest over blocks."""
+    if not isinstance(scale, Scale):
+        return torch.as_tensor(
+            1.0 if scale is None else scale, dtype=torch.float32, device=x.device
+        ).amax()
+    if scale.decode is None:
+        return torch.ones((), device=x.device)
+    d = scale.decode if scale.tensor is None else scale.decode * scale.tensor
+    return (_like(d, 1.0) / d).amax()
+
+
+def _largest_magnitude(x, infinity=float("inf")):
+    return x.abs().nan_to_num(nan=0.0, posinf=infinity).amax()
+
+
+def site_counts(x, decoded, spec, scale):
+    """What a cast did to x: the columns of a .pls file (but step and site) as tensors without
+    dimension on the device of x.
+
+    scale is what plumb_observer was given; from other people's casts None (unscaled), a number, or
+    a tensor that can be multiplied with x as a matrix.  Nothing here waits for the device.
+    """
+    spec = parse_spec(spec)
+    form, toward_zero = FORMATS[spec.format], spec.rounding == "toward-zero"
+    x, p = _products(x, scale)
+    p = p.abs()
+    step = 2.0 ** (form.emax - form.fraction_bits)
+    bound = form.largest + (step if toward_zero else step / 2)
+    bound = bound if bound <= FLT_MAX else float("inf")
+    past = (
+        p > bound if form.largest_code % 2 == 0 and not toward_zero else p >= bound
+    )  # a tie goes to the even code
+    flushed = p < form.least if toward_zero else p <= form.least / 2
+    worst, zero, some = _largest_magnitude(p), x == 0, 0 if form.name == "fp32" else 1
+    return {
+        "amax": _largest_magnitude(x),
+        "decoded_amax": _largest_magnitude(decoded.detach().float(), infinity=0.0),
+        "headroom": _like(worst, form.largest) / worst,
+        "scale": _largest_multiplier(scale, x),
+        "total": torch.full_like(zero.sum(), decoded.numel()),
+        "saturated": (past & x.isfinite()).sum() * some,
+        "flushed": (flushed & ~zero).sum() * some,
+        "zero": zero.sum() - (x.numel() - decoded.numel()),  # without the padding of blocks
+        "nonfinite": (~x.isfinite()).sum(),
+    }
+
+
+# --- emulation -----------------------------------------------------------------------------
+# Whatever has a dict `precision`, from the part to the text of a spec, can be told what to run in.
+# It looks there each time it casts, and tells plumb_observer(part, x, decoded, format, scale) of
+# the cast where that is not None; a part that is missing runs in fp32.  `precision_uses` are other
+# formats for its parts.
+
+_Module = torch.nn.Linear if torch is not None else object
+_Function = torch.autograd.Function if torch is not None else object
+
+# The operands of the three products of a linear layer, and whether the product contracts their rows.
+LINEAR_PARTS = {
+    "fprop/x": False,
+    "fprop/w": False,
+    "dgrad/dy": False,
+    "dgrad/w": True,
+    "wgrad/dy": True,
+    "wgrad/x": True,
+}
+_USES = (
+    "fp32",
+    "bf16",
+    "e4m3",
+    "e5m2",
+    "e4m3:current",
+    "e5m2:current",
+    "e4m3:1x128:current",
+    "e5m2:1x128:current",
+)
+
+
+def cast_part(owner, part, x, along_rows=False, state=None, update=False, amax=None):
+    """x as a part of an object with `precision` has it."""
+    text = owner.precision.get(part, "fp32")
+    decoded, scale = _cast(x, parse_spec(text), state, along_rows, update, amax)
+    if owner.plumb_observer is not None and x.numel() > 0:
+        owner.plumb_observer(part, x, decoded, text, scale)
+    return decoded
+
+
+def _reads(use, own, stateless):
+    """The text that a policy's `use` means where `own` runs; None where it cannot be done."""
+    try:
+        spec = parse_spec(use, own)
+    except ValueError:
+        return None
+    if spec.rounding.startswith("stochastic") or stateless and spec.rule == "delayed":
+        return None
+    return use if use == "bf16" else spec_text(spec)
+
+
+# Linear layers.
+
+
+def _turns(spec):
+    """Whether the blocks of the two contraction axes differ."""
+    along, beside = _LENGTHS[spec.grain]
+    return FORMATS[spec.format].scaled and spec.rule != "none" and along != beside
+
+
+class _LinearProducts(_Function):
+    """y = x w^T + b, dx = dy w, dw = dy^T x of cast operands; the bias and its gradient are left
+    alone.
+    """
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, layer, update):
+        rows = x.reshape(-1, x.shape[-1])
+        xq, kept_x = layer.cast_two("fprop/x", "wgrad/x", rows, update)
+        wq, kept_w = layer.cast_two("fprop/w", "dgrad/w", weight, update)
+        ctx.save_for_backward(rows if kept_x is None else kept_x, weight if kept_w is None else kept_w)
+        ctx.layer, ctx.update, ctx.shape, ctx.kept = (
+            layer,
+            update,
+            x.shape,
+            (kept_x is not None, kept_w is not None),
+        )
+        ctx.types = x.dtype, weight.dtype, None if bias is None else bias.dtype
+        kind = layer.compute_dtype
+        y = torch.nn.functional.linear(
+            xq.to(kind), wq.to(kind), None if bias is None else bias.to(kind)
+        )
+        return y.reshape(*x.shape[:-1], weight.shape[0])
+
+    @staticmethod
+    def backward(ctx, dy):
+        rows, (x, weight), layer = dy.reshape(-1, dy.shape[-1]), ctx.saved_tensors, ctx.layer
+        need_x, need_w, need_bias = ctx.needs_input_grad[:3]
+        kind, (x_type, w_type, bias_type), dx, dw = layer.compute_dtype, ctx.types, None, None
+        layer.plumb_ran_backward = True
+        dyq, dyq_turned = (
+            layer.cast_two("dgrad/dy", "wgrad/dy", rows, ctx.update) if need_x else (None, None)
+        )
+        if need_x:
+            wq = weight if ctx.kept[1] else layer.cast_one("dgrad/w", weight, ctx.update)
+            dx = torch.mm(dyq.to(kind), wq.to(kind)).to(x_type).reshape(ctx.shape)
+        if need_w:
+            dyq = layer.cast_one("wgrad/dy", rows, ctx.update) if dyq_turned is None else dyq_turned
+            xq = x if ctx.kept[0] else layer.cast_one("wgrad/x", x, ctx.update)
+            dw = torch.mm(dyq.t().to(kind), xq.to(kind)).to(w_type)
+        return dx, dw, rows.sum(0).to(bias_type) if need_bias else None, None, None
+
+
+class EmulatedLinear(_Module):
+    """torch.nn.Linear whose six operands are cast, each as `precision` says, to what FP8 products
+    would read.
+
+    Products are of the decoded values in fp32, or in bf16 with compute_dtype; x, w and dy in high
+    precision are kept for the backward pass, where each operand is cast along its own axis.
+    Delayed scales are in the state dict ("plumb_scale.PART", missing ones are no error); they are
+    no buffers, as DDP would overwrite those and half() would round them.
+    """
+
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, precision=None):
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self._emulate(precision or {})
+
+    @classmethod
+    def convert(cls, linear, precision):
+        """Turns a torch.nn.Linear into an emulated one in place: parameters, hooks and references
+        to it stay.
+        """
+        linear.__class__ = cls
+        linear._emulate(precision)
+        return linear
+
+    def _emulate(self, precision):
+        for part, text in precision.items():
+            if part not in LINEAR_PARTS:
+                raise ValueError(
+                    'a linear layer has no part "%s"; it has: %s' % (part, " ".join(LINEAR_PARTS))
+                )
+            parse_spec(text)
+        self.precision = dict(precision)
+        self.precision_uses = _USES + ("e4m3:saturate", "e5m2:saturate")
+        self.plumb_observer = None
+        self.compute_dtype = torch.float32
+        self.plumb_states = {}  # of delayed scaling: part to ScaleState
+        self.plumb_ran_backward = False
+        self.plumb_steps_itself = True  # no optimizer says when a step is over
+
+    def precision_reads(self, part, use, own):
+        """What start() writes into `precision` for the `use` of a policy; None is refused."""
+        return _reads(use, own, stateless=False)
+
+    def extra_repr(self):
+        return (
+            super().extra_repr() + ", " + ", ".join("%s=%s" % item for item in self.precision.items())
+        )
+
+    def _spec(self, part):
+        return parse_spec(self.precision.get(part, "fp32"))
+
+    def cast_one(self, part, x, update):
+        """One operand."""
+        state = (
+            self.plumb_states.setdefault(part, ScaleState())
+            if self._spec(part).rule == "delayed"
+            else None
+        )
+        return cast_part(self, part, x, LINEAR_PARTS[part], state, update)
+
+    def cast_two(self, part, other, x, update):
+        """An operand, and the same tensor for another product where that has the same values; else
+        None.
+        """
+        decoded, spec = self.cast_one(part, x, update), self._spec(part)
+        if self._spec(other) != spec or spec.rule == "delayed" or _turns(spec):
+            return decoded, None
+        if self.plumb_observer is not None:
+            self.cast_one(other, x, update)
+        return decoded, decoded
+
+    def forward(self, x):
+        update = self.training and torch.is_grad_enabled()
+        if update and self.plumb_ran_backward and self.plumb_steps_itself:
+            update_scales([self])
+        kind, on = _autocast_dtype(x)
+        if not on:
+            return _LinearProducts.apply(x, self.weight, self.bias, self, update).to(kind)
+        with torch.autocast(x.device.type, enabled=False):
+            return _LinearProducts.apply(x, self.weight, self.bias, self, update).to(kind)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for part, state in self.plumb_states.items():
+            destination[prefix + "plumb_scale." + part] = state.values
+
+    def _load_from_state_dict(self, state_dict, prefix, *others):
+        for part in LINEAR_PARTS:
+            values = state_dict.get(prefix + "plumb_scale." + part)
+            if values is not None and values.dim() == 1 and 2 <= values.numel() <= 2 + MAX_HISTORY:
+                self.plumb_states[part] = ScaleState(values.detach().float().clone())
+        mine = {k: v for k, v in state_dict.items() if not k.startswith(prefix + "plumb_scale.")}
+        super()._load_from_state_dict(mine, prefix, *others)
+
+
+def _autocast_dtype(x):
+    """What a linear layer gives for x, and whether autocast says so."""
+    if x.device.type == "cuda" and torch.is_autocast_enabled():
+        return torch.get_autocast_gpu_dtype(), True
+    if x.device.type == "cpu" and torch.is_autocast_cpu_enabled():
+        return torch.get_autocast_cpu_dtype(), True
+    return x.dtype, False
+
+
+def update_scales(modules, group=None):
+    """Ends a step of delayed scaling: amaxes enter the histories, scales follow.
+
+    With a process group, the amax is the largest of its ranks: all of them must call this.
+    """
+    layers = [m for m in modules if isinstance(m, EmulatedLinear)]
+    alike = {}
+    for layer in layers:
+        layer.plumb_ran_backward = False
+        for part, state in sorted(layer.plumb_states.items()):
+            key = layer._spec(part), state.values.shape, state.values.device
+            alike.setdefault(key, []).append(state)
+    for (spec, _, _), states in alike.items():
+        values = torch.stack([state.values for state in states])
+        if group is not None:
+            newest = values[:, 1].contiguous()
+            torch.distributed.all_reduce(newest, torch.distributed.ReduceOp.MAX, group)
+            values[:, 1] = newest
+        for state, row in zip(states, _next_states(values, spec).unbind()):
+            state.values = row.clone()
+
+
+# The state of an optimizer.
+
+_MOMENTS = {"m": ("exp_avg", "momentum_buffer"), "v": ("exp_avg_sq",)}
+
+
+def _after_step(optimizer, action):
+    """Runs action() behind each optimizer.step(), also under schedulers that wrap it themselves."""
+    plain = optimizer.step
+
+    @functools.wraps(plain)
+    def step(_, *args, **kwargs):
+        result = plain(*args, **kwargs)
+        action()
+        return result
+
+    optimizer.step = types.MethodType(step, optimizer)
+
+
+def _as_stored(x, spec):
+    """Nothing contracts a moment: small blocks are consecutive elements of the flattened tensor, as
+    in COAT.
+    """
+    flat = _LENGTHS[spec.grain][0] != 0 and _turns(spec)
+    return x.reshape(1, -1) if flat or x.dim() < 2 else x.reshape(x.shape[0], -1)
+
+
+def _key_for(precision, name, part):
+    """The key that says what a parameter's part runs in: its own, or that of all."""
+    own = "%s/%s" % (name, part)
+    return own if own in precision else part
+
+
+def _cast_moments(optimizer, names):
+    for parameter, state in optimizer.state.items():
+        for part, fields in _MOMENTS.items():
+            key = _key_for(optimizer.precision, names.get(parameter), part)
+            spec = parse_spec(optimizer.precision.get(key, "fp32"))
+            for field in fields:
+                x = state.get(field)
+                if (
+                    not isinstance(x, torch.Tensor)
+                    or spec.format == "fp32"
+                    and optimizer.plumb_observer is None
+                ):
+                    continue
+                x.copy_(cast_part(optimizer, key, _as_stored(x.detach(), spec)).reshape(x.shape))
+
+
+def _check_stateless(precision, what):
+    for part, text in precision.items():
+        if parse_spec(text).rule == "delayed":
+            raise ValueError(
+                '%s: "%s" of %s has no history of amaxes; allowed: none, static, current'
+                % (text, part, what)
+            )
+
+
+def cast_optimizer(optimizer, precision, model=None):
+    """Keeps the moments of a torch.optim optimizer in the formats of `precision`: {"m": ..., "v":
+    ...}.
+
+    They are cast in place behind each step, so the weights were moved by the moments before they
+    were rounded, as in MS-AMP and COAT.  m is exp_avg or momentum_buffer, v exp_avg_sq.  With the
+    model, "PARAMETER/m" is the m of one parameter.
+    """
+    _check_stateless(precision, "an optimizer")
+    names = {} if model is None else {p: name for name, p in model.named_parameters()}
+    optimizer.precision = dict(precision)
+    optimizer.precision_uses = _USES
+    optimizer.precision_reads = lambda part, use, own: _reads(use, own, stateless=True)
+    optimizer.plumb_observer = None
+
+    def action():
+        with torch.no_grad():
+            _cast_moments(optimizer, names)
+
+    _after_step(optimizer, action)
+    return optimizer
+
+
+# Gradients between ranks.
+
+
+class GradientCast:
+    """A communication hook of DistributedDataParallel: gradients travel in the format of
+    precision["grad"].
+
+    Each rank's gradient of each parameter is cast as a flat tensor, with scales of the largest amax
+    of all ranks (shared) or of its own; sums are fp32 and averages as DDP's own.  "PARAMETER/grad"
+    is the gradient of one parameter.
+
+        hook = plumb_run.GradientCast({"grad": "e5m2"}).install(ddp_model)
+    """
+
+    def __init__(self, precision=None, shared=True):
+        self.precision = dict(precision or {"grad": "bf16"})
+        _check_stateless(self.precision, "a gradient")
+        self.precision_uses = _USES
+        self.plumb_observer = None
+        self.shared = shared
+        self.names, self.group = {}, None
+
+    def precision_reads(self, part, use, own):
+        return _reads(use, own, stateless=True)
+
+    def install(self, model):
+        """Registers the hook; model is a DistributedDataParallel."""
+        self.names = {p: name for name, p in model.module.named_parameters()}
+        self.group = model.process_group
+        model.register_comm_hook(None, self.reduce)
+        return self
+
+    def _shared_amaxes(self, gradients, specs):
+        """The amaxes of the blocks of each gradient, over all ranks, in one message; None where no
+        scale needs one.
+        """
+        found = [
+            (
+                _amax(_split(_matrix(g.reshape(1, -1)), *_blocks_of(spec, False, 1, g.numel())))
+                if FORMATS[spec.format].scaled and spec.rule == "current" and g.numel() > 0
+                else None
+            )
+            for g, spec in zip(gradients, specs)
+        ]
+        some = [amax for amax in found if amax is not None]
+        if not some:
+            return found
+        flat = torch.cat([amax.reshape(-1) for amax in some])
+        torch.distributed.all_reduce(flat, torch.distributed.ReduceOp.MAX, self.group)
+        parts = iter(flat.split([amax.numel() for amax in some]))
+        return [None if amax is None else next(parts).reshape(amax.shape) for amax in found]
+
+    def reduce(self, _, bucket):
+        """The hook itself."""
+        gradients = bucket.gradients()
+        keys = [_key_for(self.precision, self.names.get(p), "grad") for p in bucket.parameters()]
+        specs = [parse_spec(self.precision.get(key, "fp32")) for key in keys]
+        amaxes = self._shared_amaxes(gradients, specs) if self.shared else [None] * len(keys)
+        for gradient, key, amax in zip(gradients, keys, amaxes):
+            gradient.copy_(
+                cast_part(self, key, gradient.reshape(1, -1), amax=amax).reshape(gradient.shape)
+            )
+        buffer = bucket.buffer().div_(self.group.size())
+        work = torch.distributed.all_reduce(buffer, group=self.group, async_op=True)
+        return work.get_future().then(lambda future: future.value()[0])
+
+
+# Recipes.
+
+_DEEPSEEK = "current:divide:floor="
+
+# Name to the specs of x, w and dy in all their products, and of the moments: src/policy/presets.c,
+# which has the sources.
+RECIPES = {
+    "bf16": ("bf16", "bf16", "bf16", "fp32"),
+    "te-delayed": (
+        "e4m3:tensor:delayed:history=1024",
+        "e4m3:tensor:delayed:history=1024",
+        "e5m2:tensor:delayed:history=1024",
+        "fp32",
+    ),
+    "te-current": ("e4m3:tensor:current", "e4m3:tensor:current", "e5m2:tensor:current", "fp32"),
+    "deepseek-v3": (
+        "e4m3:1x128:" + _DEEPSEEK + "1e-4",
+        "e4m3:128x128:" + _DEEPSEEK + "1e-4",
+        "e4m3:1x128:" + _DEEPSEEK + "1e-12",
+        "bf16",
+    ),
+    "te-mxfp8": ("e4m3:mx32:current",) * 3 + ("fp32",),
+    "ocp-mx": ("e4m3:mx32:current:mx-floor",) * 3 + ("fp32",),
+    "torchao-rowwise": ("e4m3:row:current:pow2:floor=1e-12",) * 3 + ("fp32",),
+}
+HEAD = r"(^|\.)(lm_head|head|output|output_layer|embed_out|unembed|classifier)$"
+
+
+def recipe_precision(recipe):
+    """What a recipe says of the parts of a linear layer and of an optimizer: two dicts."""
+    if recipe not in RECIPES:
+        raise ValueError('"%s" is no recipe; allowed: %s' % (recipe, " ".join(RECIPES)))
+    x, w, dy, moments = RECIPES[recipe]
+    return {part: {"x": x, "w": w, "dy": dy}[part.split("/")[1]] for part in LINEAR_PARTS}, {
+        "m": moments,
+        "v": moments,
+    }
+
+
+def emulate(model, optimizer=None, recipe="te-current", head=HEAD, group=None):
+    """Makes every torch.nn.Linear of a model an EmulatedLinear in place, and the optimizer keep its
+    moments as the recipe says.
+
+    Layers whose name matches head, the output of a language model, run in bf16 as in every recipe.
+    With an optimizer, delayed scales move behind its steps, by the largest amax in `group` (the
+    data-parallel ranks) where there is one; without, at the first forward pass behind a backward
+    pass.  Call it before DDP or torch.compile wrap the model.
+    """
+    linear, moments = recipe_precision(recipe)
+    layers = [
+        (name, module) for name, module in model.named_modules() if type(module) is torch.nn.Linear
+    ]
+    if not layers:
+        raise ValueError("the model has no torch.nn.Linear to emulate")
+    for name, module in layers:
+        EmulatedLinear.convert(
+            module, dict.fromkeys(LINEAR_PARTS, "bf16") if re.search(head, name) else linear
+        )
+    if optimizer is None:
+        return model
+    emulated = [module for _, module in layers]
+    for module in emulated:
+        module.plumb_steps_itself = False
+    cast_optimizer(optimizer, moments, model)
+    _after_step(optimizer, functools.partial(update_scales, emulated, group))
+    return model
+
+
 # --- sites --------------------------------------------------------------------------------
 # Whatever has a dict `precision` from parts to formats is a place whose precision can be chosen; a
 # policy rewrites the values of the dict before step 1.
@@ -707,6 +1876,9 @@ def _resolve(site, use):
     """What to write into the dict; None where the site cannot run so."""
     if use in ("own", site.own):
         return site.own
+    reads = getattr(site.owner, "precision_reads", None)
+    if reads is not None:
+        return reads(site.part, use, site.own)
     accepts = getattr(site.owner, "precision_accepts", None)
     if ":" not in use and (_bits_of(use) or 99) <= 8 and (_bits_of(site.own) or 99) <= 8:
         kept = use + "".join(site.own.partition(":")[1:])  # a bare format keeps the scale rule
