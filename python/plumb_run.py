@@ -1484,16 +1484,17 @@ def _check_stateless(precision, what):
             )
 
 
-def cast_optimizer(optimizer, precision, model=None):
-    """Keeps the moments of a torch.optim optimizer in the formats of `precision`: {"m": ..., "v":
-    ...}.
+def cast_optimizer(optimizer, precision, model=None, each=False):
+    """Keeps the moments of a torch.optim optimizer in formats: {"m": ..., "v": ...}.
 
     They are cast in place behind each step, so the weights were moved by the moments before they
     were rounded, as in MS-AMP and COAT.  m is exp_avg or momentum_buffer, v exp_avg_sq.  With the
-    model, "PARAMETER/m" is the m of one parameter.
+    model, "PARAMETER/m" is the m of one parameter; with `each`, "m" becomes one for each of them.
     """
     _check_stateless(precision, "an optimizer")
     names = {} if model is None else {p: name for name, p in model.named_parameters()}
+    if each:
+        precision = {f"{name}/{part}": precision[part] for name in names.values() for part in precision}
     optimizer.precision = dict(precision)
     optimizer.precision_uses = _USES
     optimizer.precision_reads = lambda part, use, own: _reads(use, own, stateless=True)

@@ -300,6 +300,23 @@ def test_optimizer():
                 np.array_equal(want, moments[2][1][field].double().numpy()),
             )
     check("a momentum is an m", momentum_is_cast())
+    each = pr.cast_optimizer(
+        torch.optim.Adam(plain.parameters()), {"m": "bf16", "v": "e5m2"}, plain, each=True
+    )
+    want = [
+        "0.weight/m",
+        "0.weight/v",
+        "0.bias/m",
+        "0.bias/v",
+        "1.weight/m",
+        "1.weight/v",
+        "1.bias/m",
+        "1.bias/v",
+    ]
+    check(
+        "a site for each parameter",
+        list(each.precision) == want and each.precision["1.bias/v"] == "e5m2",
+    )
 
 
 def momentum_is_cast():
