@@ -134,6 +134,15 @@ def all_bf16():
     yield every.reshape(512, 128)
     yield finite[:65280].reshape(255, 256)
     yield shuffled.reshape(-1, 480)
+    zero = torch.zeros(130, 260)
+    zero[1::2] = -0.0
+    yield zero
+    yield torch.where(zero.abs() == 0, torch.full_like(zero, float("nan")), zero)
+    mixed = every[
+        torch.randperm(65536, generator=torch.Generator().manual_seed(2))[: 130 * 260]
+    ].reshape(130, 260)
+    mixed[:, 128:160], mixed[128:], mixed[0], mixed[:, 0] = -0.0, 0.0, float("nan"), float("-inf")
+    yield mixed
 
 
 def fp32_inputs(n, seed, form):
