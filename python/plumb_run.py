@@ -908,7 +908,8 @@ def _round(p, spec, own=True):
     if form.exponent_bits == 8:
         return _round_wide(p, form, spec)
     p = p if own else p.clone()
-    for piece in (p.view(-1).split(_PIECE) if p.device.type == "cpu" else (p,)):
+    whole = p.numel() <= _PIECE or p.device.type != "cpu"
+    for piece in (p,) if whole else p.view(-1).split(_PIECE):
         _round_narrow(piece, form, spec)
     return p
 
@@ -937,9 +938,15 @@ def _codes(value, form):
 # Scales.
 
 
+def _with_floor(spec, amax):
+    if spec.floor == 0:
+        return amax
+    return torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+
+
 def _from_amax(spec, amax, otherwise):
     """s of an amax, as TransformerEngine computes it; `otherwise` where the amax is 0 or not finite."""
-    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    amax = _with_floor(spec, amax)
     s = (_like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin) / amax).clamp(FLT_MIN, FLT_MAX)
     if spec.pow2:
         s = _number(_bits(s) & ~_FRACTION)
@@ -948,7 +955,7 @@ def _from_amax(spec, amax, otherwise):
 
 def _d_from_amax(spec, amax):
     """d of an amax, as DeepSeek's kernel computes it."""
-    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    amax = _with_floor(spec, amax)
     d = amax / _like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin)
     if spec.pow2:
         d = d.clamp(FLT_MIN, 2.0**127)
@@ -1080,7 +1087,7 @@ def _next_states(values, spec):
 def _matrix(x):
     """x as fp32 [rows, cols], without gradient."""
     x = x.detach().to(torch.float32)
-    return x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)
+    return (x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)).contiguous()
 
 
 def _quantise(x, spec, state, along_rows, update, amax):

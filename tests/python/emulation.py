@@ -141,6 +141,13 @@ def test_kinds():
         "recomputed in backward, the same bits",
         same(z.grad, expected[1]) and same(again.weight.grad, expected[2]),
     )
+    turned = [t.t().contiguous().t() for t in (x, dy)]
+    check("columns that lie one after the other", all_same(run(emulated, *turned)[:3], expected[:3]))
+    large = torch.randn(700, 300)
+    check(
+        "a large matrix",
+        same(pr.cast(large.t(), "e4m3:row"), pr.cast(large.t().contiguous(), "e4m3:row")),
+    )
     emulated.weight.requires_grad_(False)
     z = x.clone().requires_grad_()
     emulated(z).backward(dy)
