@@ -1016,12 +1016,11 @@ def _join(blocks, shape, rows, cols):
 
 def _amax(blocks):
     """Largest magnitude of each block; NaN is ignored, infinity is not."""
-    amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True)).abs_()
-    if amax.device.type != "cpu" or bool(
-        amax.isnan().any()
-    ):  # a look costs a synchronisation elsewhere
-        amax = blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
-    return amax
+    if blocks.device.type == "cpu":  # elsewhere to look for NaN is to wait
+        amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True))
+        if not bool(amax.isnan().any()):
+            return amax.abs_()
+    return blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
 
 
 def _scale_of(spec, blocks, amax, delayed):

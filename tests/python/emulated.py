@@ -143,6 +143,8 @@ def fixed_inputs():
         torch.randperm(65536, generator=torch.Generator().manual_seed(2))[: 130 * 260]
     ].reshape(130, 260)
     mixed[:, 128:160], mixed[128:], mixed[0], mixed[:, 0] = -0.0, 0.0, float("nan"), float("-inf")
+    odd = torch.tensor([0x7F800001, 0x7FFFFFFF, -0x7FFFFF, -1, 0x7F801000], dtype=torch.int32)
+    mixed[5, 5:10] = odd.view(torch.float32)
     yield mixed
     near_tie = torch.full((16, 32), 0.01)
     near_tie[0, 0], near_tie[1, 0] = float.fromhex("0x1.9ce8dp+0"), float.fromhex("0x1.35ae9cp-4")
