@@ -15,6 +15,7 @@ how to use this file.  Anything with a dict `precision` is a place whose precisi
 """
 import atexit
 import collections
+import dataclasses
 import functools
 import hashlib
 import json
@@ -38,7 +39,8 @@ except ImportError:
     torch = None
 
 __version__ = "0.1.0"
-__all__ = ["start", "seed", "Run", "Refused"]
+__all__ = ["start", "seed", "Run", "Refused", "Autocast", "emulate", "cast", "encode", "parse_spec",
+           "spec_text", "EmulatedLinear", "GradientCast", "cast_optimizer"]
 
 # --- request ------------------------------------------------------------------------------
 # What this run is asked to do.  A value that cannot be read ends the run with status 3 and one
@@ -908,8 +910,7 @@ def _round(p, spec, own=True):
     if form.exponent_bits == 8:
         return _round_wide(p, form, spec)
     p = p if own else p.clone()
-    whole = p.numel() <= _PIECE or p.device.type != "cpu"
-    for piece in (p,) if whole else p.view(-1).split(_PIECE):
+    for piece in (p.view(-1).split(_PIECE) if p.device.type == "cpu" else (p,)):
         _round_narrow(piece, form, spec)
     return p
 
@@ -938,15 +939,9 @@ def _codes(value, form):
 # Scales.
 
 
-def _with_floor(spec, amax):
-    if spec.floor == 0:
-        return amax
-    return torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
-
-
 def _from_amax(spec, amax, otherwise):
     """s of an amax, as TransformerEngine computes it; `otherwise` where the amax is 0 or not finite."""
-    amax = _with_floor(spec, amax)
+    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
     s = (_like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin) / amax).clamp(FLT_MIN, FLT_MAX)
     if spec.pow2:
         s = _number(_bits(s) & ~_FRACTION)
@@ -955,7 +950,7 @@ def _from_amax(spec, amax, otherwise):
 
 def _d_from_amax(spec, amax):
     """d of an amax, as DeepSeek's kernel computes it."""
-    amax = _with_floor(spec, amax)
+    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
     d = amax / _like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin)
     if spec.pow2:
         d = d.clamp(FLT_MIN, 2.0**127)
@@ -1016,11 +1011,12 @@ def _join(blocks, shape, rows, cols):
 
 def _amax(blocks):
     """Largest magnitude of each block; NaN is ignored, infinity is not."""
-    if blocks.device.type == "cpu":  # elsewhere to look for NaN is to wait
-        amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True))
-        if not bool(amax.isnan().any()):
-            return amax.abs_()
-    return blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
+    amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True)).abs_()
+    if amax.device.type != "cpu" or bool(
+        amax.isnan().any()
+    ):  # a look costs a synchronisation elsewhere
+        amax = blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
+    return amax
 
 
 def _scale_of(spec, blocks, amax, delayed):
@@ -1086,7 +1082,7 @@ def _next_states(values, spec):
 def _matrix(x):
     """x as fp32 [rows, cols], without gradient."""
     x = x.detach().to(torch.float32)
-    return (x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)).contiguous()
+    return x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)
 
 
 def _quantise(x, spec, state, along_rows, update, amax):
@@ -1490,17 +1486,16 @@ def _check_stateless(precision, what):
             )
 
 
-def cast_optimizer(optimizer, precision, model=None, each=False):
-    """Keeps the moments of a torch.optim optimizer in formats: {"m": ..., "v": ...}.
+def cast_optimizer(optimizer, precision, model=None):
+    """Keeps the moments of a torch.optim optimizer in the formats of `precision`: {"m": ..., "v":
+    ...}.
 
     They are cast in place behind each step, so the weights were moved by the moments before they
     were rounded, as in MS-AMP and COAT.  m is exp_avg or momentum_buffer, v exp_avg_sq.  With the
-    model, "PARAMETER/m" is the m of one parameter; with `each`, "m" becomes one for each of them.
+    model, "PARAMETER/m" is the m of one parameter.
     """
     _check_stateless(precision, "an optimizer")
     names = {} if model is None else {p: name for name, p in model.named_parameters()}
-    if each:
-        precision = {f"{name}/{part}": precision[part] for name in names.values() for part in precision}
     optimizer.precision = dict(precision)
     optimizer.precision_uses = _USES
     optimizer.precision_reads = lambda part, use, own: _reads(use, own, stateless=True)
@@ -1667,13 +1662,12 @@ _CLASSES = {
     "loss": "loss", "norm": "norm", "softmax": "softmax",
 }
 _GEMMS = ("fprop", "dgrad", "wgrad", "qk", "pv", "dp", "dv", "dq", "dk")
-_BITS = {"fp32": 32, "tf32": 19, "bf16": 16, "fp16": 16, "e4m3": 8, "e5m2": 8, "e4m3fnuz": 8,
-         "e5m2fnuz": 8, "e3m2": 6, "e2m3": 6, "e2m1": 4}
 
 
 def _bits_of(use):
     """Bits of a format by its name; None for names of the trainer's own."""
-    return _BITS.get(use.partition(":")[0])
+    form = FORMATS.get(use.partition(":")[0])
+    return None if form is None else form.bits
 
 
 class _Site:
@@ -1724,13 +1718,14 @@ def _place(name, layers):
     return int(found.group(1)), rest or name[:found.start()].rpartition(".")[2] or "module", name
 
 
-def _owners(objects, layers):
+def _owners(objects, layers, te_debug):
     """(layer, short name, long name, owner) of everything that has a `precision`."""
     for thing in objects:
         if hasattr(thing, "named_modules"):
             for name, module in thing.named_modules():
-                if _has_precision(module):
-                    yield _place(name, layers) + (module,)
+                owner = module if _has_precision(module) else _adapt(module, te_debug)
+                if owner is not None:
+                    yield _place(name, layers) + (owner,)
         elif _has_precision(thing):
             name = "optimizer" if hasattr(thing, "param_groups") else \
                 getattr(thing, "precision_name", None) or type(thing).__name__.lower()
@@ -1766,9 +1761,9 @@ def _part_name(prefix, layer, part, layers):
     return layer, _clean(part if layer is None else "layer.%d/%s" % (layer, part))
 
 
-def find_sites(objects, layers=_LAYER):
+def find_sites(objects, layers=_LAYER, te_debug=False):
     """The sites of everything with a `precision`, in the order of the objects."""
-    owners = list(_owners(objects, layers))
+    owners = list(_owners(objects, layers, te_debug))
     _own_dicts(owners)
     count = collections.Counter((layer, short) for layer, short, _, _ in owners)
     sites, names = [], set()
@@ -1886,14 +1881,11 @@ def _resolve(site, use):
     reads = getattr(site.owner, "precision_reads", None)
     if reads is not None:
         return reads(site.part, use, site.own)
-    accepts = getattr(site.owner, "precision_accepts", None)
     if ":" not in use and (_bits_of(use) or 99) <= 8 and (_bits_of(site.own) or 99) <= 8:
         kept = use + "".join(site.own.partition(":")[1:])  # a bare format keeps the scale rule
-        if kept in site.uses or (accepts is not None and accepts(site.part, kept)):
+        if kept in site.uses:
             return kept
-    if use in site.uses or use == "bf16" or (accepts is not None and accepts(site.part, use)):
-        return use
-    return None
+    return use if use in site.uses or use == "bf16" else None
 
 
 def apply_rules(sites, rules):
@@ -1913,6 +1905,407 @@ def apply_rules(sites, rules):
         site.set(effective)
     return [{"rule": index, "sites": rule.globs} for index, rule in enumerate(rules)
             if index not in used]
+
+
+# --- backends -----------------------------------------------------------------------------
+# Precision that other libraries choose, made to look like objects with a `precision`.  They are known
+# by the names of their classes and modules; nothing is imported that the script has not imported.
+
+
+class _Adaptor:
+    """A `precision` for a module of another library; precision_changed() carries it over."""
+
+    precision_uses = ("bf16",)
+
+    def __init__(self, module, precision):
+        self.module, self.precision = module, precision
+        self.own = dict(precision)
+
+    def low(self, part):
+        """Whether the part runs as the module came."""
+        return self.precision[part] == self.own[part]
+
+
+class _Torchao(_Adaptor):
+    """Float8Linear of torchao: both operands of a product are in float8, or both are as they came, so a
+    product is one site.
+    """
+
+    CASTS = {"fprop": ("cast_config_input", "cast_config_weight"),
+             "dgrad": ("cast_config_grad_output", "cast_config_weight_for_grad_input"),
+             "wgrad": ("cast_config_input_for_grad_weight", "cast_config_grad_output_for_grad_weight")}
+    FORMATS = {"fprop": "e4m3", "dgrad": "e5m2", "wgrad": "e5m2"}
+
+    def __init__(self, module):
+        super().__init__(module, {part: self._own(module.config, part) for part in self.CASTS})
+        self.config = module.config
+
+    @staticmethod
+    def _disabled(cast):
+        kind = getattr(cast.scaling_type, "value", None)
+        return kind == "disabled" or getattr(cast, "keep_in_original_precision", False)
+
+    def _own(self, config, part):
+        """The format of dY, or of X and W; of no granularity but the two that torchao has."""
+        cast = getattr(config, self.CASTS[part][part == "wgrad"])
+        if self._disabled(cast):
+            return "bf16"
+        target = str(getattr(cast, "target_dtype", None) or "")
+        name = "e5m2" if "e5m2" in target else "e4m3" if "e4m3" in target else self.FORMATS[part]
+        rule = getattr(cast.scaling_type, "value", "dynamic")
+        row = ":row" if getattr(cast.scaling_granularity, "value", "") == "axiswise" else ""
+        return name + row + (":delayed" if rule == "delayed" else ":current")
+
+    def precision_changed(self):
+        changed = {}
+        for part, casts in self.CASTS.items():
+            for name in () if self.low(part) else casts:
+                cast = getattr(self.config, name)
+                kinds = type(cast.scaling_type)
+                if hasattr(kinds, "DISABLED"):
+                    changed[name] = dataclasses.replace(cast, scaling_type=kinds.DISABLED)
+                else:
+                    changed[name] = dataclasses.replace(cast, keep_in_original_precision=True)
+        if changed:
+            self.module.config = dataclasses.replace(self.config, **changed)
+
+
+def _te_autocast(enabled):
+    """Transformer Engine's context under its new or its old name."""
+    te = sys.modules["transformer_engine.pytorch"]
+    return (getattr(te, "autocast", None) or te.fp8_autocast)(enabled=enabled)
+
+
+class _TransformerEngine(_Adaptor):
+    """A module of Transformer Engine runs in high precision, forward and backward, where its forward runs
+    outside the autocast: one site.
+    """
+
+    precision_class = "forward"
+
+    def __init__(self, module):
+        super().__init__(module, {"fp8": "fp8"})
+
+    def precision_changed(self):
+        if self.low("fp8"):
+            return
+        inner = self.module.forward
+
+        def forward(*arguments, **named):
+            with _te_autocast(False):
+                return inner(*arguments, **named)
+
+        self.module.forward = forward
+
+
+class _TransformerEngineDebug(_Adaptor):
+    """The same with the debug tools (nvdlfw_inspect): a site for each product.  te_debug_yaml() says what
+    is switched off.
+    """
+
+    def __init__(self, module, name):
+        super().__init__(module, {part: "fp8" for part in ("fprop", "dgrad", "wgrad")})
+        self.name = name
+
+
+def te_debug_yaml(off):
+    """The file for nvdlfw_inspect that runs products in high precision: {layer name: [gemms]}.  A layer may
+    stand in one section only, so layers with the same products share one.
+    """
+    sections = {}
+    for name, gemms in off.items():
+        if gemms:
+            sections.setdefault(tuple(sorted(gemms)), []).append(name)
+    text = []
+    for number, (gemms, names) in enumerate(sorted(sections.items())):
+        pattern = "^(%s)$" % "|".join(re.escape(name) for name in sorted(names))
+        text.append("""plumb_%d:
+  enabled: True
+  layers:
+    layer_name_regex_pattern: '%s'
+  transformer_engine:
+    DisableQuantizationGEMM:
+      enabled: True
+      gemms: [%s]
+""" % (number, pattern.replace("'", "''"), ", ".join(gemms)))
+    return "".join(text) or "{}\n"
+
+
+class _DebugTools:
+    """nvdlfw_inspect, told what the policy switches off.  It reads its file once, before the first step."""
+
+    def __init__(self, directory, owners):
+        import nvdlfw_inspect.api as api
+        import transformer_engine
+        self.api = api
+        path = os.path.join(directory, "te-debug-rank%05d.yaml" % _rank_and_world()[0])
+        off = {owner.name: [part for part in owner.precision if not owner.low(part)]
+               for owner in owners}
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(te_debug_yaml(off))
+        features = os.path.join(os.path.dirname(transformer_engine.__file__), "debug", "features")
+        api.initialize(config_file=path, feature_dirs=[features], log_dir=directory)
+
+    def step(self):
+        self.api.step()
+
+
+class Autocast:
+    """torch.autocast as a place whose precision can be chosen, for scripts whose only low precision it is:
+    `with cast: loss = model(...)`.  One site, "autocast".
+    """
+
+    precision_class, precision_name = "forward", "autocast"
+    precision_uses = ("bf16", "fp32")
+
+    def __init__(self, device="cuda", dtype=None):
+        self.device = device
+        self.dtype = torch.float16 if dtype is None else dtype
+        name = {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(self.dtype, str(self.dtype))
+        # Not "fp16": a policy that raises would leave 16 bits alone, and range is what fp16 lacks.
+        self.precision = {"all": "bf16" if name == "bf16" else "autocast-" + name}
+        self.contexts = []
+
+    def __enter__(self):
+        use = self.precision["all"]
+        dtype = torch.bfloat16 if use == "bf16" else self.dtype
+        self.contexts.append(torch.autocast(self.device, dtype=dtype, enabled=use != "fp32"))
+        return self.contexts[-1].__enter__()
+
+    def __exit__(self, *error):
+        return self.contexts.pop().__exit__(*error)
+
+
+def _is_of(module, class_name, package):
+    return any(c.__name__ == class_name and c.__module__.split(".")[0] == package
+               for c in type(module).__mro__)
+
+
+def _adapt(module, te_debug):
+    """The adaptor of another library's module, or None."""
+    if _is_of(module, "Float8Linear", "torchao"):
+        return _Torchao(module)
+    if _is_of(module, "TransformerEngineBaseModule", "transformer_engine"):
+        name = getattr(module, "name", None)
+        return _TransformerEngineDebug(module, name) if te_debug and name else \
+            _TransformerEngine(module)
+    return None
+
+
+# --- sensors ------------------------------------------------------------------------------
+# Whatever casts and has an attribute `plumb_observer` can be watched: at a step that is sampled it is
+# a function (part, x, decoded, format, scale) to call behind each cast, else None.  What is counted stays
+# on the device until the step ends: one transfer a step.
+
+_REALS = ("amax", "decoded_amax", "headroom", "scale")
+_COUNTS = ("total", "saturated", "flushed", "zero", "nonfinite")
+_MOST_CHUNK = 32 << 20
+_LANES = 256
+
+
+def _crc_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC = _crc_table()
+
+
+def _crc_lanes(numpy, data):
+    """State after `data`, a multiple of 256 bytes: its 256 parts go side by side, and each is moved past
+    those behind it.  What moving does to each bit is found with 32 lanes of zeros.
+    """
+    table, length = numpy.array(_CRC, dtype=numpy.uint32), len(data) // _LANES
+    columns = numpy.zeros((length, _LANES + 32), dtype=numpy.uint8)
+    columns[:, :_LANES] = numpy.frombuffer(data, dtype=numpy.uint8).reshape(_LANES, length).T
+    state = numpy.zeros(_LANES + 32, dtype=numpy.uint32)
+    state[0] = 0xFFFFFFFF
+    state[_LANES:] = 1 << numpy.arange(32, dtype=numpy.uint32)
+    for column in columns:
+        state = state >> 8 ^ table[(state ^ column) & 0xFF]
+    state = state.tolist()
+    moved, crc = state[_LANES:], state[0]
+    for lane in state[1:_LANES]:
+        for bit in range(32):
+            if crc >> bit & 1:
+                lane ^= moved[bit]
+        crc = lane
+    return crc
+
+
+def crc32c(data):
+    """CRC-32C of the .pls format.  A byte at a time takes 0.1 us; long data go 256 bytes at a time."""
+    crc, done, numpy = 0xFFFFFFFF, 0, sys.modules.get("numpy")
+    if numpy is not None and len(data) >= 16384:
+        done = len(data) // _LANES * _LANES
+        crc = _crc_lanes(numpy, data[:done])
+    for byte in data[done:]:
+        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+class PlsFile:
+    """sites-rank%05d.pls: `columns` are (name, type) with step and site among them."""
+
+    CODES = {"u32": "I", "i32": "i", "f32": "f", "u64": "Q", "i64": "q", "f64": "d"}
+
+    def __init__(self, path, names, columns):
+        self.columns = columns
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self.descriptor = os.open(path, flags, 0o666)
+        text = json.dumps({"sites": names, "columns": [list(column) for column in columns]}).encode()
+        _write_all(self.descriptor,
+                   struct.pack("<8sIII", b"PLUMBPLS", 1, len(text), crc32c(text)) + text)
+
+    def write(self, rows):
+        """Rows are dicts; as few chunks as the format allows."""
+        width = sum(struct.calcsize("<" + self.CODES[kind]) for _, kind in self.columns)
+        most = max(1, _MOST_CHUNK // width)
+        for at in range(0, len(rows), most):
+            self._chunk(rows[at:at + most])
+
+    def _chunk(self, rows):
+        body = b"".join(struct.pack("<%d%s" % (len(rows), self.CODES[kind]),
+                                    *[row[name] for row in rows]) for name, kind in self.columns)
+        steps = [row["step"] for row in rows]
+        tail = struct.pack("<IIQQ", len(rows), 0, min(steps), max(steps)) + body
+        _write_all(self.descriptor, struct.pack("<II", len(body), crc32c(tail)) + tail)
+
+    def close(self):
+        os.close(self.descriptor)
+
+
+def _plain_counts(x, decoded):
+    """Of a cast to a format that is not known here: past the largest value is what became infinite or
+    no number; of scale and headroom nothing is known.
+    """
+    x, decoded = x.detach().float(), decoded.detach().float().reshape(x.shape)
+    finite, unknown = x.isfinite(), x.new_full((), math.nan)
+    return {"amax": x.abs().nan_to_num(nan=0.0, posinf=math.inf).amax(),
+            "decoded_amax": decoded.abs().nan_to_num(nan=0.0, posinf=0.0).amax(),
+            "headroom": unknown, "scale": unknown,
+            "total": torch.full_like((x == 0).sum(), x.numel()),
+            "saturated": (finite & ~decoded.isfinite()).sum(),
+            "flushed": ((x != 0) & (decoded == 0)).sum(),
+            "zero": (x == 0).sum(), "nonfinite": (~finite).sum()}
+
+
+def _counts_of(x, decoded, name, scale):
+    try:
+        return site_counts(x, decoded, name, scale)
+    except ValueError:  # a name of the script's own
+        return _plain_counts(x, decoded)
+
+
+def _joined(a, b):
+    """Two samples of a site in one step: another micro-batch."""
+    joined = {key: a[key] + b[key] for key in _COUNTS}
+    for key in a:
+        if key not in joined:
+            lesser, greater = (b[key], a[key]) if b[key] < a[key] else (a[key], b[key])
+            joined[key] = lesser if key == "headroom" else greater
+    return joined
+
+
+class _Sensors:
+    """Site statistics of step 1 and of every k-th step."""
+
+    def __init__(self, sites, every, path, shadow):
+        self.every, self.shadow, self.rows, self.shades, self.hooks = every, shadow, [], [], []
+        self.index = {(id(site.owner), site.part): k for k, site in enumerate(sites)}
+        self.owners = list({id(site.owner): site.owner for site in sites
+                            if hasattr(site.owner, "plumb_observer")}.values())
+        columns = [("step", "u64"), ("site", "u32")] + [(key, "f32") for key in _REALS]
+        columns += [(key, "u64") for key in _COUNTS]
+        columns += [("shadow", "f32")] if shadow else []
+        self.file = PlsFile(path, [site.name for site in sites], columns)
+
+    def arm(self, step):
+        """Before a step: watch, or look away."""
+        watch = step == 1 or step % self.every == 0
+        for owner in self.owners:
+            owner.plumb_observer = functools.partial(self.see, id(owner)) if watch else None
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = [owner.register_forward_hook(self.shade) for owner in self.owners
+                      if hasattr(owner, "register_forward_hook")] if watch and self.shadow else []
+
+    def see(self, owner, part, x, decoded, name, scale=None):
+        number = self.index.get((owner, part))
+        if number is None or x.numel() == 0:
+            return
+        with torch.no_grad():
+            counts = _counts_of(x, decoded, name, scale)
+            self.rows.append((number, torch.stack([counts[key].float() for key in _REALS]),
+                              torch.stack([counts[key] for key in _COUNTS])))
+
+    def shade(self, module, inputs, output):
+        """The module once more in bf16 on the same inputs: |y - y'| / |y'| of its output."""
+        number = self.index.get((id(module), next(iter(module.precision))))
+        if number is None or not _is_tensor(output) or not torch.is_grad_enabled() or \
+                hasattr(module, "precision_changed"):
+            return
+        kept, observer = dict(module.precision), module.plumb_observer
+        buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+        devices = [output.device] if output.device.type == "cuda" else []
+        module.plumb_observer = None
+        module.precision.update(dict.fromkeys(kept, "bf16"))
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices):
+                other = module.forward(*inputs).float()
+                distance = (output.float() - other).norm() / other.norm()
+        finally:
+            module.precision.update(kept)
+            module.plumb_observer = observer
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+        self.shades.append((number, distance.float()))
+
+    def _fetch(self):
+        """Everything of the step in one transfer: counts and reals as bytes side by side."""
+        if not self.rows:
+            return []
+        device = self.rows[0][1].device
+        reals = torch.stack([reals.to(device) for _, reals, _ in self.rows])
+        counts = torch.stack([counts.to(device) for _, _, counts in self.rows])
+        shades = torch.stack([value.to(device) for _, value in self.shades] or
+                             [reals.new_zeros(())])
+        data = _fetch(torch.cat([_flat_bytes(reals), _flat_bytes(counts), _flat_bytes(shades)]))
+        n, found = len(self.rows), []
+        reals = struct.unpack_from("<%df" % (4 * n), data)
+        counts = struct.unpack_from("<%dq" % (5 * n), data, 16 * n)
+        shades = struct.unpack_from("<%df" % len(self.shades), data, 56 * n)
+        for k, (number, _, _) in enumerate(self.rows):
+            found.append((number, {**dict(zip(_REALS, reals[4 * k:])),
+                                   **dict(zip(_COUNTS, counts[5 * k:]))}))
+        self.shadow_of = {}
+        for (number, _), value in zip(self.shades, shades):
+            self.shadow_of[number] = max(value, self.shadow_of.get(number, value))
+        return found
+
+    def flush(self, step):
+        """Behind a step."""
+        rows = {}
+        for number, row in self._fetch():
+            rows[number] = _joined(rows[number], row) if number in rows else row
+        if rows:
+            more = {"step": step}
+            self.file.write([{**row, **more, "site": number,
+                              "shadow": self.shadow_of.get(number, math.nan)}
+                             for number, row in sorted(rows.items())])
+        self.rows, self.shades = [], []
+
+    def close(self):
+        for owner in self.owners:
+            owner.plumb_observer = None
+        for hook in self.hooks:
+            hook.remove()
+        self.file.close()
 
 
 # --- run ----------------------------------------------------------------------------------
@@ -2012,7 +2405,8 @@ class _Run(Run):
         self.first_step, self.finite, self.stopping, self.ended = 1, True, False, False
         self.metrics = self.events = None
         self.schedule_steps = options["schedule_steps"]
-        self.sites = find_sites(objects, options["layers"] or _LAYER)
+        self.sites = find_sites(objects, options["layers"] or _LAYER, options["te_debug"])
+        self.sensors = self.tools = None
         self.features = self._features()
         self._check_request()
         directory = self.request.run_dir
@@ -2047,6 +2441,8 @@ class _Run(Run):
         self.scales_lr = bool(self._optimizers()) and "lr_scale" not in promised
         if self.scales_lr:
             promised.append("lr_scale")
+        if any(hasattr(site.owner, "plumb_observer") for site in self.sites):
+            promised.append("observe")
         if "checkpoint" in promised and torch is None and self.options["load"] is None:
             _refuse("start(promises=...) has checkpoint, which without PyTorch needs load=")
         return list(dict.fromkeys(promised))
@@ -2078,10 +2474,11 @@ class _Run(Run):
             self._declare()
         if rules is not None:
             self.event("policy", rules=len(rules), unmatched=unmatched)
-        self._scale_lr()
         if self.request.stop_at == 0:
             self._close("reached")
             sys.exit(0)
+        self._scale_lr()
+        self._carry_over()
         self._catch()
 
     def _declare(self):
@@ -2096,6 +2493,21 @@ class _Run(Run):
                   "state_hash": self.options["state_hash"], "plumb_run": __version__}
         _write_whole(os.path.join(self.request.run_dir, "run.json"),
                      {key: value for key, value in fields.items() if value is not None})
+
+    def _carry_over(self):
+        """Tells what does not read its `precision` by itself, and switches the sensors on."""
+        owners = {id(site.owner): site.owner for site in self.sites}.values()
+        for owner in owners:
+            if hasattr(owner, "precision_changed"):
+                owner.precision_changed()
+        debugged = [owner for owner in owners if isinstance(owner, _TransformerEngineDebug)]
+        if debugged:
+            self.tools = _DebugTools(self.request.run_dir, debugged)
+        if self.request.observe_every:
+            path = os.path.join(self.request.run_dir, "sites-rank%05d.pls" % self.rank)
+            self.sensors = _Sensors(self.sites, self.request.observe_every, path,
+                                    self.options["shadow"])
+            self.sensors.arm(self.first_step)
 
     def _scale_lr(self):
         """The factor is in the groups only while the optimizer steps, so that no schedule sees it."""
@@ -2178,6 +2590,11 @@ class _Run(Run):
         self.finite = math.isfinite(loss) and math.isfinite(fields.get("grad_norm", 0.0))
         first, self.last = self.last == 0, step
         self.flight.note("step", step=step, loss=loss)
+        if self.sensors is not None:
+            self.sensors.flush(step)
+            self.sensors.arm(step + 1)
+        if self.tools is not None:
+            self.tools.step()
         if first:
             self._after_first(step, fields)
 
@@ -2230,7 +2647,7 @@ class _Run(Run):
         if self.rank == 0:
             end = {"reason": reason, "step": self.last}
             _write_whole(os.path.join(self.request.run_dir, "end.json"), dict(end, **(more or {})))
-        for file in (self.metrics, self.events):
+        for file in (self.metrics, self.events, self.sensors):
             if file is not None:
                 file.close()
         self.flight.close()
@@ -2387,6 +2804,7 @@ class _Run(Run):
 def _wrap_step(optimizer, scale):
     inner = optimizer.step
 
+    @functools.wraps(inner)  # schedulers look for marks of their own on it
     def step(self, *arguments, **named):
         own = [group["lr"] for group in self.param_groups]
         for group in self.param_groups:
@@ -2397,7 +2815,6 @@ def _wrap_step(optimizer, scale):
             for group, lr in zip(self.param_groups, own):
                 group["lr"] = lr
 
-    step._with_counter = True  # schedulers look for it
     optimizer.step = types.MethodType(step, optimizer)
 
 
@@ -2481,7 +2898,7 @@ def _set_random_state(state):
 
 def start(*objects, promises=(), schedule_steps=None, warmup_steps=None, unigram_entropy=None,
           trainer=None, version=None, config=None, layers=None, load=None, state_hash="sampled",
-          patience=300.0):
+          shadow=False, te_debug=False, patience=300.0):
     """Before step 1.  `objects`: the model, the optimizer, and whatever else has state that a resumed run
     needs (state_dict) or a precision that can be chosen (`precision`).
 
@@ -2493,6 +2910,8 @@ def start(*objects, promises=(), schedule_steps=None, warmup_steps=None, unigram
     layers          regular expression whose group 1 is the number of the layer in a module's name
     load            for checkpoints of the script's own: load(ref) restores and gives the step
     state_hash      "sampled" or "full"
+    shadow          with sensors on, each layer's output beside that in bf16: a second forward pass
+    te_debug        Transformer Engine's debug tools switch single products, not whole modules
     patience        seconds without a step after which the flight recorder is written
     """
     if _request().run_dir is None:

@@ -131,22 +131,11 @@ static const char *telling_word(const char *const *command)
     return *command;
 }
 
-static void name_directory(const char *kind, const char *after, char *path, size_t size)
-{
-    char name[65];
-
-    stem(after, name, sizeof name);
-    plumb_print(path, size, "plumb-out/%s-%s", kind, name[0] != 0 ? name : "run");
-}
-
 void cli_study_name(const char *run_file, const char *const *command, char *path,
                     size_t size)
 {
-    name_directory("study", run_file != NULL ? run_file : telling_word(command), path,
-                   size);
-}
+    char name[65];
 
-void cli_contract_study(const char *const *command, char *path, size_t size)
-{
-    name_directory("contract", telling_word(command), path, size);
+    stem(run_file != NULL ? run_file : telling_word(command), name, sizeof name);
+    plumb_print(path, size, "plumb-out/study-%s", name[0] != 0 ? name : "run");
 }

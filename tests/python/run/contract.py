@@ -262,8 +262,10 @@ class Policies(Base):
         self.assertEqual(self.effective(bare)[0], "e5m2:delayed")
         self.assertEqual(self.effective(bare, own="mine")[0], "e5m2")
         self.assertEqual(self.effective(bare, uses=("e5m2",))[0], "e5m2")
-        accepts = lambda part, use: use == "e5m2:delayed"
-        self.assertEqual(self.effective(bare, uses=(), precision_accepts=accepts)[0], "e5m2:delayed")
+        reads = lambda part, use, own: "%s for %s of %s" % (use, part, own)
+        self.assertEqual(self.effective(bare, uses=(), precision_reads=reads)[0],
+                         "e5m2 for fprop/x of e4m3:delayed")
+        self.refused(self.effective, bare, "e4m3:delayed", (), **{})
 
     def test_nonsense(self):
         rules = [
