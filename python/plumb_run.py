@@ -910,7 +910,8 @@ def _round(p, spec, own=True):
     if form.exponent_bits == 8:
         return _round_wide(p, form, spec)
     p = p if own else p.clone()
-    for piece in (p.view(-1).split(_PIECE) if p.device.type == "cpu" else (p,)):
+    whole = p.numel() <= _PIECE or p.device.type != "cpu"
+    for piece in (p,) if whole else p.view(-1).split(_PIECE):
         _round_narrow(piece, form, spec)
     return p
 
@@ -939,9 +940,15 @@ def _codes(value, form):
 # Scales.
 
 
+def _with_floor(spec, amax):
+    if spec.floor == 0:
+        return amax
+    return torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+
+
 def _from_amax(spec, amax, otherwise):
     """s of an amax, as TransformerEngine computes it; `otherwise` where the amax is 0 or not finite."""
-    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    amax = _with_floor(spec, amax)
     s = (_like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin) / amax).clamp(FLT_MIN, FLT_MAX)
     if spec.pow2:
         s = _number(_bits(s) & ~_FRACTION)
@@ -950,7 +957,7 @@ def _from_amax(spec, amax, otherwise):
 
 def _d_from_amax(spec, amax):
     """d of an amax, as DeepSeek's kernel computes it."""
-    amax = torch.where(amax < spec.floor, _like(amax, spec.floor), amax)
+    amax = _with_floor(spec, amax)
     d = amax / _like(amax, FORMATS[spec.format].largest * 2.0**-spec.margin)
     if spec.pow2:
         d = d.clamp(FLT_MIN, 2.0**127)
@@ -1011,12 +1018,11 @@ def _join(blocks, shape, rows, cols):
 
 def _amax(blocks):
     """Largest magnitude of each block; NaN is ignored, infinity is not."""
-    amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True)).abs_()
-    if amax.device.type != "cpu" or bool(
-        amax.isnan().any()
-    ):  # a look costs a synchronisation elsewhere
-        amax = blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
-    return amax
+    if blocks.device.type == "cpu":  # elsewhere to look for NaN is to wait
+        amax = torch.maximum(blocks.amax((1, 3), keepdim=True), -blocks.amin((1, 3), keepdim=True))
+        if not bool(amax.isnan().any()):
+            return amax.abs_()
+    return blocks.abs().nan_to_num_(nan=0.0, posinf=float("inf")).amax((1, 3), keepdim=True)
 
 
 def _scale_of(spec, blocks, amax, delayed):
@@ -1082,7 +1088,7 @@ def _next_states(values, spec):
 def _matrix(x):
     """x as fp32 [rows, cols], without gradient."""
     x = x.detach().to(torch.float32)
-    return x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)
+    return (x.reshape(-1, x.shape[-1]) if x.dim() > 1 else x.reshape(1, -1)).contiguous()
 
 
 def _quantise(x, spec, state, along_rows, update, amax):
@@ -1486,16 +1492,17 @@ def _check_stateless(precision, what):
             )
 
 
-def cast_optimizer(optimizer, precision, model=None):
-    """Keeps the moments of a torch.optim optimizer in the formats of `precision`: {"m": ..., "v":
-    ...}.
+def cast_optimizer(optimizer, precision, model=None, each=False):
+    """Keeps the moments of a torch.optim optimizer in formats: {"m": ..., "v": ...}.
 
     They are cast in place behind each step, so the weights were moved by the moments before they
     were rounded, as in MS-AMP and COAT.  m is exp_avg or momentum_buffer, v exp_avg_sq.  With the
-    model, "PARAMETER/m" is the m of one parameter.
+    model, "PARAMETER/m" is the m of one parameter; with `each`, "m" becomes one for each of them.
     """
     _check_stateless(precision, "an optimizer")
     names = {} if model is None else {p: name for name, p in model.named_parameters()}
+    if each:
+        precision = {f"{name}/{part}": precision[part] for name in names.values() for part in precision}
     optimizer.precision = dict(precision)
     optimizer.precision_uses = _USES
     optimizer.precision_reads = lambda part, use, own: _reads(use, own, stateless=True)

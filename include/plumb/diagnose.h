@@ -84,6 +84,42 @@ plumb_status plumb_diagnose(plumb_study *study, const plumb_diagnose_settings *s
                             plumb_progress_fn *progress, void *context, json_t **verdict,
                             plumb_error *why);
 
+/* --- what a trainer's runs can prove ------------------------------------------------ */
+
+typedef struct plumb_contract_settings {
+    const char *const *command; /* argv of the trainer, NULL-terminated */
+    const char *prefix;         /* what stands before it in `next` ["plumb diagnose --"] */
+    uint64_t seed;              /* of the runs; data and numbers [1] */
+    double grace;               /* of the launcher, for sentences [10] */
+} plumb_contract_settings;
+
+/* Asks a trainer for up to twenty runs, none of them kept from before, all but one (which is stopped
+ * after its first line) of three steps or a step more than its first checkpoint, and says of each row of
+ * plumb_lacks (plumb/log.h) whether it holds.  What a trainer declares is believed nowhere: what can be
+ * tried is tried.  What it does not declare is not tried, except the policy, the seed, the
+ * checkpoints that it tells of and the hashes that it logs.  The runs come to an end as the study's
+ * launcher says; a log that is flooded ends its run.
+ *
+ * *report (json_decref it) is
+ *   plumb      build id
+ *   command    [argv]
+ *   exit       0 all that it offers holds (it may offer little), 1 something does not,
+ *              2 no run logged its steps: nothing can be said, 3 it cannot be run as asked
+ *   headline   one sentence, for the top of the screen
+ *   finds      [what a diagnosis of this trainer can find]
+ *   not        [{what, needs: the check that it fails for}]
+ *   checks     [{check, what, state, text, cost, close}]; state: "does not hold" |
+ *              "cannot tell" | "missing" | "holds", in this order; cost and close null where it holds
+ *   runs       [{label, id, end, first_step, last_step, seconds, message}]
+ *   seconds    of all runs
+ *   next       a command line to paste
+ * A status other than PLUMB_OK means that plumb could not work, or was interrupted.
+ */
+plumb_status plumb_contract_check(plumb_study *study,
+                                  const plumb_contract_settings *settings,
+                                  plumb_progress_fn *progress, void *context,
+                                  json_t **report, plumb_error *why);
+
 #ifdef __cplusplus
 }
 #endif

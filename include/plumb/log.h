@@ -115,6 +115,48 @@ plumb_status plumb_declaration_read(const char *run_dir, plumb_declaration *decl
 bool plumb_declaration_has(const plumb_declaration *declaration, const char *feature);
 void plumb_declaration_free(plumb_declaration *declaration);
 
+/* --- less is enough --------------------------------------------------------------- */
+
+/* What a trainer may lack, what that costs in the verdict and how to close it: the table of section
+ * 11 of docs/run-contract.md, in its order.
+ */
+typedef enum plumb_lack {
+    PLUMB_LACK_STEPS = 0,
+    PLUMB_LACK_DECLARATION,
+    PLUMB_LACK_SITES,
+    PLUMB_LACK_PLACES,
+    PLUMB_LACK_USES,
+    PLUMB_LACK_CONFIG_HASH,
+    PLUMB_LACK_GRAD_NORM,
+    PLUMB_LACK_STATE_HASH,
+    PLUMB_LACK_BATCH_HASH,
+    PLUMB_LACK_REPEAT,
+    PLUMB_LACK_SEED,
+    PLUMB_LACK_DATA_SEED,
+    PLUMB_LACK_POLICY,
+    PLUMB_LACK_PARTS,
+    PLUMB_LACK_REFUSAL,
+    PLUMB_LACK_CHECKPOINT,
+    PLUMB_LACK_EXACT_RESUME,
+    PLUMB_LACK_MICRO_ORDER,
+    PLUMB_LACK_SCALES,
+    PLUMB_LACK_SKIP,
+    PLUMB_LACK_SAMPLES,
+    PLUMB_LACK_END,
+    PLUMB_LACK_STOP,
+    PLUMB_LACK_FORWARD,
+    PLUMB_LACK_COUNT
+} plumb_lack;
+
+typedef struct plumb_lack_row {
+    const char *name;  /* one word, for tables and JSON */
+    const char *what;  /* as the table of the page names it */
+    const char *cost;  /* what the verdict loses */
+    const char *close; /* what the trainer has to do */
+} plumb_lack_row;
+
+extern const plumb_lack_row plumb_lacks[PLUMB_LACK_COUNT];
+
 /* --- writing a run ---------------------------------------------------------------- */
 
 typedef struct plumb_run plumb_run;

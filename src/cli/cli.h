@@ -81,9 +81,9 @@ typedef struct cli_verb {
 
 enum { CLI_VALUES = 512 };
 
-extern const cli_verb cli_train, cli_diagnose, cli_demo, cli_report, cli_format, cli_matmul,
-    cli_watch, cli_eval, cli_footprint, cli_bench, cli_text, cli_version, cli_help,
-    cli_completion, cli_man, cli_explain;
+extern const cli_verb cli_train, cli_diagnose, cli_contract, cli_demo, cli_report,
+    cli_format, cli_matmul, cli_watch, cli_eval, cli_footprint, cli_bench, cli_text,
+    cli_version, cli_help, cli_completion, cli_man, cli_explain;
 
 /* All verbs, in the order of `plumb help`. */
 extern const cli_verb *const cli_verbs[];
@@ -209,6 +209,9 @@ void cli_command_free(char **command);
 /* The default study of a run file (or NULL) or command: plumb-out/study-NAME. */
 void cli_study_name(const char *run_file, const char *const *command, char *path,
                     size_t size);
+
+/* Where the runs of a contract check go: plumb-out/contract-NAME. */
+void cli_contract_study(const char *const *command, char *path, size_t size);
 
 /* Prints verdict on out as people read it, or as JSON, and writes STUDY/report.html.
  * Returns the verdict's exit code, or CLI_USAGE.

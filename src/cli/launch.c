@@ -131,11 +131,22 @@ static const char *telling_word(const char *const *command)
     return *command;
 }
 
-void cli_study_name(const char *run_file, const char *const *command, char *path,
-                    size_t size)
+static void name_directory(const char *kind, const char *after, char *path, size_t size)
 {
     char name[65];
 
-    stem(run_file != NULL ? run_file : telling_word(command), name, sizeof name);
-    plumb_print(path, size, "plumb-out/study-%s", name[0] != 0 ? name : "run");
+    stem(after, name, sizeof name);
+    plumb_print(path, size, "plumb-out/%s-%s", kind, name[0] != 0 ? name : "run");
+}
+
+void cli_study_name(const char *run_file, const char *const *command, char *path,
+                    size_t size)
+{
+    name_directory("study", run_file != NULL ? run_file : telling_word(command), path,
+                   size);
+}
+
+void cli_contract_study(const char *const *command, char *path, size_t size)
+{
+    name_directory("contract", telling_word(command), path, size);
 }

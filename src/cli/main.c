@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 const cli_verb *const cli_verbs[] = {
-    &cli_demo,      &cli_diagnose, &cli_report,     &cli_watch, &cli_train,   &cli_eval,
-    &cli_footprint, &cli_format,   &cli_matmul,     &cli_bench, &cli_explain, &cli_text,
-    &cli_version,   &cli_help,     &cli_completion, &cli_man,
+    &cli_demo, &cli_diagnose,  &cli_contract, &cli_report,     &cli_watch, &cli_train,
+    &cli_eval, &cli_footprint, &cli_format,   &cli_matmul,     &cli_bench, &cli_explain,
+    &cli_text, &cli_version,   &cli_help,     &cli_completion, &cli_man,
 };
 const size_t cli_verb_count = sizeof cli_verbs / sizeof *cli_verbs;
 

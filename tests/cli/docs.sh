@@ -10,6 +10,8 @@
 plumb() {
     "${PLUMB:?}" "$@"
 }
+PATH=$(dirname "$PLUMB"):$PATH # for those who start it
+ln -s "$PLUMB_SOURCE_DIR/examples" examples
 
 # renew < PAGE > THE PAGE ANEW
 renew() {
@@ -37,7 +39,7 @@ if [ "${1:-}" = --write ]; then
     write=true
     shift
 fi
-trained=docs/eval.md # trains on the default text
+trained='docs/eval.md docs/contract-check.md' # train on the default text
 [ -r /usr/share/wordnet/data.noun ] || trained=
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- README.md docs/formats.md docs/accumulators.md docs/truncation.md $trained

@@ -45,6 +45,9 @@ echo "name: odd" >"$place/odd {seed}.yaml"
 wrong "a placeholder in a path" "holds {seed}" "$PLUMB" diagnose "odd {seed}.yaml"
 rm -f "$place/odd {seed}.yaml"
 wrong "a folder as run file" "not a file" "$PLUMB" diagnose .
+wrong "no command to check" "needs '--' and a command" "$PLUMB" contract check
+wrong "nearly a question" "did you mean 'check'?" "$PLUMB" contract chek -- true
+wrong "a question too few" "needs an argument" "$PLUMB" contract -- true
 wrong "report of nothing" "needs an argument" "$PLUMB" report
 wrong "report of no study" "neither a study (verdict.json) nor a run" "$PLUMB" report nowhere
 wrong "unknown scenario" "did you mean 'decoy'?" "$PLUMB" demo decoi

@@ -127,13 +127,28 @@ def compare(program, text, state_scale, x, axis):
     compare_counts(context, answer, x, value, text, scale)
 
 
-def all_bf16():
+def fixed_inputs():
+    """All bf16 numbers, as they lie and mixed; zeros, NaN, infinities; where nvfp4 must not divide by 6."""
     every = (torch.arange(65536, dtype=torch.int64) << 16).to(torch.int32).view(torch.float32)
     finite = every[every.isfinite()]
     shuffled = finite[torch.randperm(finite.numel(), generator=torch.Generator().manual_seed(1))]
     yield every.reshape(512, 128)
     yield finite[:65280].reshape(255, 256)
     yield shuffled.reshape(-1, 480)
+    zero = torch.zeros(130, 260)
+    zero[1::2] = -0.0
+    yield zero
+    yield torch.where(zero.abs() == 0, torch.full_like(zero, float("nan")), zero)
+    mixed = every[
+        torch.randperm(65536, generator=torch.Generator().manual_seed(2))[: 130 * 260]
+    ].reshape(130, 260)
+    mixed[:, 128:160], mixed[128:], mixed[0], mixed[:, 0] = -0.0, 0.0, float("nan"), float("-inf")
+    odd = torch.tensor([0x7F800001, 0x7FFFFFFF, -0x7FFFFF, -1, 0x7F801000], dtype=torch.int32)
+    mixed[5, 5:10] = odd.view(torch.float32)
+    yield mixed
+    near_tie = torch.full((16, 32), 0.01)
+    near_tie[0, 0], near_tie[1, 0] = float.fromhex("0x1.9ce8dp+0"), float.fromhex("0x1.35ae9cp-4")
+    yield near_tie
 
 
 def fp32_inputs(n, seed, form):
@@ -170,11 +185,11 @@ def _midpoints(form, steps):
 
 
 def compare_casts(program, share):
-    bf16, asked = list(all_bf16()), 0
+    fixed, asked = list(fixed_inputs()), 0
     for text, scale in specs():
         turning = pr.parse_spec(text).grain not in ("tensor", "128x128")
         for axis in (0, 1) if turning else (0,):
-            for x in bf16:
+            for x in fixed:
                 compare(program, text, scale, x, axis)
         left, seed = int(1e7 * share) // (8 if "delayed" in text else 1), 1
         while left > 0:

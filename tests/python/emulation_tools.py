@@ -1,4 +1,4 @@
-"""Casts in NumPy, from a list of all values of a format, for tests: nothing of plumb is used."""
+"""What tests of the emulation share: casts in NumPy, from a list of all values of a format, and lines of TAP."""
 
 import numpy as np
 
@@ -52,3 +52,19 @@ def agree(ours, a, b):
     """ours = a b, both fp64, within the bound of sums in fp32."""
     bound = a.shape[1] * 2.0**-23 * (np.abs(a) @ np.abs(b)) + 1e-30
     return bool((np.abs(ours.detach().double().numpy() - a @ b) <= bound).all())
+
+
+CHECKS = []
+
+
+def check(name, holds, seen=""):
+    CHECKS.append(bool(holds))
+    print(
+        "%s %d - %s%s"
+        % ("ok" if holds else "not ok", len(CHECKS), name, "" if holds else " # %s" % (seen,))
+    )
+
+
+def finish():
+    print("1..%d" % len(CHECKS))
+    return 0 if all(CHECKS) else 1
