@@ -129,12 +129,15 @@ static plumb_status store(trainer *t, size_t parameter, size_t which, plumb_erro
         sensors_tensor(t, index, state_of(t, which) + p->offset, p->rows * p->cols);
         return PLUMB_OK;
     }
+    sensors_state(t, parameter, which, state_of(t, which));
     const plumb_status status =
         adamw_store(t, parameter, which, t->step + 1, &counts, &q, why);
 
-    if (status == PLUMB_OK)
-        sensors_quantized(t, index, &counts, &q);
-    return status;
+    if (status != PLUMB_OK)
+        return status;
+    sensors_quantized(t, index, &counts, &q);
+    sensors_stored(t, parameter, which, &q);
+    return PLUMB_OK;
 }
 
 plumb_status adamw_begin(trainer *t, plumb_error *why)
@@ -194,6 +197,7 @@ plumb_status adamw_step(trainer *t, int64_t step, step_result *r, plumb_error *w
             return status;
         const uint32_t bits = apply(t, &t->parameters[i], &a);
 
+        sensors_update(t, i, float_of(bits));
         most = bits > most ? bits : most;
         if (!stored)
             status = store_moments(t, i, why);

@@ -74,6 +74,7 @@ static plumb_status micro_batch(trainer *t, int64_t step, size_t rank, size_t mi
         status = plumb_model_backward(t->model, t->weights, tokens, gradient, why);
     if (status != PLUMB_OK)
         return status;
+    sensors_part(t, rank, gradient);
     faults_gradient(t, gradient);
     r->loss += loss.mean;
     if (call == 0 || loss.worst > r->loss_worst || isnan(loss.worst))
@@ -98,6 +99,8 @@ plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error
 
     plumb_model_draw(t->model, trainer_seed(t), trainer_draw(t, step, 0));
     status = plumb_model_weights(t->model, t->weights, why);
+    if (status == PLUMB_OK)
+        sensors_weights(t);
     for (size_t rank = 0; rank < t->ranks; rank++) {
         for (size_t micro = 0; micro < t->micro_batches && status == PLUMB_OK; micro++)
             status = micro_batch(t, step, rank, micro, r, why);
@@ -111,6 +114,7 @@ plumb_status gradient_step(trainer *t, int64_t step, step_result *r, plumb_error
     if (status != PLUMB_OK)
         return status;
     divide(t, t->share[0], t->ranks);
+    sensors_gradient(t);
     r->loss /= (double)(t->ranks * t->micro_batches);
     double sum = 0;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plumb/cast.h"
+#include "train/invariants.h"
 #include "train/shadow.h"
 
 #ifndef PLUMB_NO_SENSORS
@@ -23,6 +24,7 @@ struct sensors {
         bool written;
     } held[FLIGHT_STEPS];
     shadow shadow;
+    invariants invariants;
 };
 
 plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
@@ -49,6 +51,7 @@ void sensors_plan(trainer *t)
     s->ring = plumb_arena_take(&t->arena, FLIGHT_STEPS * count, sizeof *s->ring);
     s->packed = plumb_arena_take(&t->arena, count, sizeof *s->packed);
     shadow_plan(t, &s->shadow);
+    invariants_plan(t, &s->invariants);
 }
 
 plumb_status sensors_take(trainer *t, plumb_error *why)
@@ -86,6 +89,7 @@ void sensors_begin(trainer *t, int64_t step)
     s->held[slot(step)].written = false;
     for (size_t i = 0; i < t->sites.count; i++)
         s->row[i] = (plumb_sample){.step = (uint64_t)step, .site = (uint32_t)i};
+    invariants_begin(t, &s->invariants, step);
 }
 
 static void join(plumb_sample *into, plumb_sample *sample)
@@ -106,8 +110,10 @@ void sensors_operands(trainer *t)
         plumb_sample sample;
 
         plumb_model_sample(t->model, i, &sample);
-        if (sample.total > 0)
-            join(&t->sensors->row[i], &sample);
+        if (sample.total == 0)
+            continue;
+        invariants_sample(t, &t->sensors->invariants, i, &sample);
+        join(&t->sensors->row[i], &sample);
     }
 }
 
@@ -119,6 +125,7 @@ void sensors_quantized(trainer *t, size_t index, const plumb_counts *counts,
     if (t->sensors == NULL)
         return;
     plumb_sample_fill(&sample, q, counts);
+    invariants_sample(t, &t->sensors->invariants, index, &sample);
     join(&t->sensors->row[index], &sample);
 }
 
@@ -182,8 +189,12 @@ static plumb_status write_slot(trainer *t, size_t index, plumb_error *why)
 
 plumb_status sensors_end(trainer *t, int64_t step, plumb_error *why)
 {
-    if (t->sensors == NULL || (step != 1 && step % t->sensors->every != 0))
+    if (t->sensors == NULL)
         return PLUMB_OK;
+    const plumb_status status = invariants_say(t, &t->sensors->invariants, step, why);
+
+    if (status != PLUMB_OK || (step != 1 && step % t->sensors->every != 0))
+        return status;
     return write_slot(t, slot(step), why);
 }
 
@@ -204,6 +215,54 @@ plumb_status sensors_shadow(trainer *t, int64_t step, const uint8_t *tokens,
     return t->sensors == NULL
                ? PLUMB_OK
                : shadow_compare(t, &t->sensors->shadow, step, tokens, gradient, why);
+}
+
+void sensors_weights(trainer *t)
+{
+    if (t->sensors != NULL)
+        invariants_weights(t, &t->sensors->invariants);
+}
+
+void sensors_part(trainer *t, size_t rank, const float *gradient)
+{
+    if (t->sensors != NULL)
+        invariants_part(t, &t->sensors->invariants, rank, gradient);
+}
+
+void sensors_wire(trainer *t, size_t index, float d, bool usable)
+{
+    if (t->sensors != NULL)
+        invariants_wire(t, &t->sensors->invariants, index, d, usable);
+}
+
+void sensors_gradient(trainer *t)
+{
+    if (t->sensors != NULL)
+        invariants_gradient(t, &t->sensors->invariants);
+}
+
+void sensors_state(trainer *t, size_t parameter, size_t which, const float *x)
+{
+    if (t->sensors != NULL)
+        invariants_state(t, &t->sensors->invariants, parameter, which, x);
+}
+
+void sensors_stored(trainer *t, size_t parameter, size_t which, const plumb_quantized *q)
+{
+    if (t->sensors != NULL)
+        invariants_stored(t, &t->sensors->invariants, parameter, which, q);
+}
+
+void sensors_update(trainer *t, size_t parameter, float most)
+{
+    if (t->sensors != NULL)
+        invariants_update(t, &t->sensors->invariants, parameter, most);
+}
+
+void sensors_settle(trainer *t)
+{
+    if (t->sensors != NULL)
+        invariants_settle(t, &t->sensors->invariants);
 }
 
 #else

@@ -32,7 +32,19 @@ void sensors_tensor(trainer *t, size_t index, const float *x, size_t n);
 /* The same from a quantised matrix. */
 void sensors_quantized(trainer *t, size_t index, const plumb_counts *counts,
                        const plumb_quantized *q);
-/* Writes the step if it is sampled, and keeps it in the flight recorder. */
+/* What has to hold of them (train/invariants.h): the weights' codes; a gradient as backward made it; the
+ * decode scale of an all-reduce and whether it kept within its range; the gradient that comes out;
+ * a state before and after it is stored; the largest update; the state that a step leaves behind.
+ */
+void sensors_weights(trainer *t);
+void sensors_part(trainer *t, size_t rank, const float *gradient);
+void sensors_wire(trainer *t, size_t index, float d, bool usable);
+void sensors_gradient(trainer *t);
+void sensors_state(trainer *t, size_t parameter, size_t which, const float *x);
+void sensors_stored(trainer *t, size_t parameter, size_t which, const plumb_quantized *q);
+void sensors_update(trainer *t, size_t parameter, float most);
+void sensors_settle(trainer *t);
+/* Says what does not hold.  Writes the step if it is sampled, and keeps it in the flight recorder. */
 plumb_status sensors_end(trainer *t, int64_t step, plumb_error *why);
 /* The flight recorder: steps not written yet. */
 plumb_status sensors_flush(trainer *t, plumb_error *why);
@@ -54,8 +66,19 @@ plumb_status sensors_flush(trainer *t, plumb_error *why);
 #define sensors_tensor(t, index, x, n) ((void)(t), (void)(index), (void)(x), (void)(n))
 #define sensors_quantized(t, index, counts, q)                                             \
     ((void)(t), (void)(index), (void)(counts), (void)(q))
-#define sensors_end(t, step, why) ((void)(t), (void)(step), (void)(why), PLUMB_OK)
-#define sensors_flush(t, why)     ((void)(t), (void)(why), PLUMB_OK)
+#define sensors_weights(t)              ((void)(t))
+#define sensors_part(t, rank, gradient) ((void)(t), (void)(rank), (void)(gradient))
+#define sensors_wire(t, index, d, usable)                                                  \
+    ((void)(t), (void)(index), (void)(d), (void)(usable))
+#define sensors_gradient(t) ((void)(t))
+#define sensors_state(t, parameter, which, x)                                              \
+    ((void)(t), (void)(parameter), (void)(which), (void)(x))
+#define sensors_stored(t, parameter, which, q)                                             \
+    ((void)(t), (void)(parameter), (void)(which), (void)(q))
+#define sensors_update(t, parameter, most) ((void)(t), (void)(parameter), (void)(most))
+#define sensors_settle(t)                  ((void)(t))
+#define sensors_end(t, step, why)          ((void)(t), (void)(step), (void)(why), PLUMB_OK)
+#define sensors_flush(t, why)              ((void)(t), (void)(why), PLUMB_OK)
 
 #endif
 #endif

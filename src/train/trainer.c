@@ -286,6 +286,7 @@ plumb_status trainer_step(trainer *t, step_result *r, plumb_error *why)
     state_update_scales(t);
     t->step = step;
     faults_between(t);
+    sensors_settle(t);
     r->state_hash = state_hash(t);
     return PLUMB_OK;
 }

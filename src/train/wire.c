@@ -8,6 +8,8 @@
 #include "train/sensors.h"
 #include "train/train.h"
 
+#include <math.h>
+
 #include "plumb/random.h"
 #include "reduce/order.h"
 
@@ -36,6 +38,7 @@ typedef struct stack {
     size_t depth, most;
     uint64_t casts;
     plumb_counts counts;
+    float least; /* encode scale so far */
     plumb_quantized q;
     plumb_status status;
     plumb_error *why;
@@ -72,6 +75,7 @@ static void travel(stack *s, const float *from, float *to)
     const plumb_source source = {PLUMB_FP32, from, 1, s->n, s->n};
     const plumb_draw draw = {s->draw.seed,
                              plumb_random_stream_at(s->draw.stream, s->casts++)};
+    float least, largest;
 
     if (s->status != PLUMB_OK)
         return;
@@ -81,6 +85,10 @@ static void travel(stack *s, const float *from, float *to)
     s->status = plumb_quantize_copies(s->spec, &source, &draw, NULL, true, &copies, s->why);
     if (s->status == PLUMB_OK)
         s->status = plumb_dequantize(&s->q, to, s->why);
+    if (s->status != PLUMB_OK)
+        return;
+    plumb_quantized_scale_range(&s->q, &least, &largest);
+    s->least = least < s->least ? least : s->least;
 }
 
 static float *place(const stack *s, size_t depth)
@@ -135,12 +143,15 @@ static plumb_status reduce_own(trainer *t, size_t index, const plumb_draw *draw,
                .shares = shares,
                .draw = *draw,
                .stride = t->wire_stride,
+               .least = INFINITY,
                .why = why};
 
     own_scales(&s, n, out);
-    if (s.status == PLUMB_OK)
-        sensors_quantized(t, index, &s.counts, &s.q);
-    return s.status;
+    if (s.status != PLUMB_OK)
+        return s.status;
+    sensors_quantized(t, index, &s.counts, &s.q);
+    sensors_wire(t, index, 1.0f / s.least, s.counts.saturated + s.counts.nonfinite == 0);
+    return PLUMB_OK;
 }
 
 static plumb_status reduce_shared(trainer *t, size_t index, const plumb_draw *draw,
@@ -160,6 +171,7 @@ static plumb_status reduce_shared(trainer *t, size_t index, const plumb_draw *dr
 
     if (status != PLUMB_OK)
         return status;
+    sensors_wire(t, index, 1.0f / scale, true);
     if (how.wire.format == PLUMB_FP32)
         sensors_tensor(t, index, out, n);
     else
@@ -177,6 +189,7 @@ plumb_status wire_reduce(trainer *t, int64_t step, size_t parameter, plumb_error
     const float *shares[MAX_RANKS];
 
     if (fp32 && t->ranks == 1) {
+        sensors_wire(t, index, 1, true);
         sensors_tensor(t, index, t->share[0] + p->offset, n);
         return PLUMB_OK;
     }
