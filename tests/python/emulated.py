@@ -7,6 +7,7 @@ the decoded values and the counts of all bf16 numbers and of fp32 numbers: rando
 midpoints between codes.  NaN is compared as NaN.  Spec texts, delayed scales and recipes are compared, too.
 """
 
+import functools
 import itertools
 import os
 import subprocess
@@ -151,6 +152,7 @@ def fixed_inputs():
     yield near_tie
 
 
+@functools.lru_cache(maxsize=10)
 def fp32_inputs(n, seed, form):
     """n numbers: random bits; normal deviates with an exponent for each row; midpoints of codes and their neighbours."""
     draw = torch.Generator().manual_seed(seed)

@@ -132,7 +132,11 @@ def test_kinds():
     """Number types, autocast, checkpointing, what needs no gradient."""
     plain, emulated = pair(pr.recipe_precision("te-current")[0])
     x, dy = torch.randn(40, 200), torch.randn(40, 150)
+    seen = []
+    emulated.plumb_observer = lambda part, *_: seen.append(part)
     expected = run(emulated, x, dy)
+    check("each part is observed once, whoever reads its copy", sorted(seen) == sorted(pr.LINEAR_PARTS))
+    emulated.plumb_observer = None
     with torch.autocast("cpu", torch.bfloat16):
         check(
             "autocast says what comes out, not what is computed",
@@ -226,9 +230,10 @@ def test_delayed():
     for size in sizes[:2]:
         alone(torch.full((8, 32), size)).sum().backward()
     alone(torch.ones(8, 32))
+    alone(torch.full((8, 32), 3.0))
     check(
         "without an optimizer, the scale moves at the forward pass behind a backward pass",
-        alone.plumb_states["fprop/x"].values.tolist() == [56.0, 1.0, 8.0, 1.0],
+        alone.plumb_states["fprop/x"].values.tolist() == [56.0, 3.0, 8.0, 1.0],
         alone.plumb_states["fprop/x"].values,
     )
 
