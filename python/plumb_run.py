@@ -1268,9 +1268,7 @@ def _turns(spec):
 
 
 class _LinearProducts(_Function):
-    """y = x w^T + b, dx = dy w, dw = dy^T x of cast operands; the bias and its gradient are left
-    alone.
-    """
+    """y = x w^T + b, dx = dy w, dw = dy^T x of cast operands; bias and its gradient are left alone."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, layer, update):
@@ -1278,36 +1276,27 @@ class _LinearProducts(_Function):
         xq, kept_x = layer.cast_two("fprop/x", "wgrad/x", rows, update)
         wq, kept_w = layer.cast_two("fprop/w", "dgrad/w", weight, update)
         ctx.save_for_backward(rows if kept_x is None else kept_x, weight if kept_w is None else kept_w)
-        ctx.layer, ctx.update, ctx.shape, ctx.kept = (
-            layer,
-            update,
-            x.shape,
-            (kept_x is not None, kept_w is not None),
-        )
-        ctx.types = x.dtype, weight.dtype, None if bias is None else bias.dtype
-        kind = layer.compute_dtype
-        y = torch.nn.functional.linear(
-            xq.to(kind), wq.to(kind), None if bias is None else bias.to(kind)
-        )
+        ctx.is_cast = kept_x is not None, kept_w is not None
+        ctx.layer, ctx.update, ctx.shape = layer, update, x.shape
+        xq, wq = xq.to(layer.compute_dtype), wq.to(layer.compute_dtype)
+        y = torch.nn.functional.linear(xq, wq, None if bias is None else bias.to(xq.dtype))
         return y.reshape(*x.shape[:-1], weight.shape[0])
 
     @staticmethod
     def backward(ctx, dy):
-        rows, (x, weight), layer = dy.reshape(-1, dy.shape[-1]), ctx.saved_tensors, ctx.layer
+        layer, (x, weight), dx, dw = ctx.layer, ctx.saved_tensors, None, None
+        dy = dy.reshape(-1, dy.shape[-1])
         need_x, need_w, need_bias = ctx.needs_input_grad[:3]
-        kind, (x_type, w_type, bias_type), dx, dw = layer.compute_dtype, ctx.types, None, None
         layer.plumb_ran_backward = True
-        dyq, dyq_turned = (
-            layer.cast_two("dgrad/dy", "wgrad/dy", rows, ctx.update) if need_x else (None, None)
-        )
+        dyq, turned = layer.cast_two("dgrad/dy", "wgrad/dy", dy, ctx.update) if need_x else (None, None)
         if need_x:
-            wq = weight if ctx.kept[1] else layer.cast_one("dgrad/w", weight, ctx.update)
-            dx = torch.mm(dyq.to(kind), wq.to(kind)).to(x_type).reshape(ctx.shape)
+            wq = weight if ctx.is_cast[1] else layer.cast_one("dgrad/w", weight, ctx.update)
+            dx = layer.product(dyq, wq).reshape(ctx.shape)
         if need_w:
-            dyq = layer.cast_one("wgrad/dy", rows, ctx.update) if dyq_turned is None else dyq_turned
-            xq = x if ctx.kept[0] else layer.cast_one("wgrad/x", x, ctx.update)
-            dw = torch.mm(dyq.t().to(kind), xq.to(kind)).to(w_type)
-        return dx, dw, rows.sum(0).to(bias_type) if need_bias else None, None, None
+            dyq = layer.cast_one("wgrad/dy", dy, ctx.update) if turned is None else turned
+            xq = x if ctx.is_cast[0] else layer.cast_one("wgrad/x", x, ctx.update)
+            dw = layer.product(dyq.t(), xq)
+        return dx, dw, dy.sum(0) if need_bias else None, None, None
 
 
 class EmulatedLinear(_Module):
@@ -1379,6 +1368,9 @@ class EmulatedLinear(_Module):
         if self.plumb_observer is not None:
             self.cast_one(other, x, update)
         return decoded, decoded
+
+    def product(self, a, b):
+        return torch.mm(a.to(self.compute_dtype), b.to(self.compute_dtype))
 
     def forward(self, x):
         update = self.training and torch.is_grad_enabled()
