@@ -42,8 +42,16 @@ typedef struct plumb_launcher {
     double grace_seconds;     /* between SIGTERM and SIGKILL, and from end.json to SIGTERM;
                                    0 means 10.  At most 2 are granted when the run is
                                    thrown away */
-    double silence_seconds;   /* no new line for so long: stopped, "silent"; 0: never */
-    double start_seconds;     /* the same, before the first line; 0: never */
+    double
+        silence_seconds;  /* no new line of the log or of events.jsonl for so long: stopped,
+                                 "silent"; 0: never */
+    double start_seconds; /* the same, before the first line; 0: never */
+
+    /* The command only submits the run (sbatch): with status 0 it is no end.  The run has ended once
+     * end.json is there, or a grace after the last step that was asked for; what dies without is
+     * silent.  To stop it there are the file `stop`, and a grace later the kill command.
+     */
+    bool detached;
 } plumb_launcher;
 
 /* Opens or creates the directory and takes its lock.  PLUMB_BUSY names host, pid and the time
@@ -56,8 +64,9 @@ plumb_status plumb_study_open(const char *directory, const plumb_launcher *launc
                               plumb_study **study, plumb_error *why);
 void plumb_study_close(plumb_study **study);
 
-/* SIGKILL for the trainer that is running now and all of its process group, if there is one.
- * For a signal handler that then ends the program: it may be called at any time.
+/* SIGKILL for the trainer that is running now and all of its process group, if there is one, and the
+ * kill command, which is not waited for.  For a signal handler that then ends the program: it may be
+ * called at any time.
  */
 void plumb_study_kill_running(void);
 const char *plumb_study_directory(const plumb_study *study);

@@ -185,7 +185,7 @@ typedef struct cli_diagnose_values {
     int64_t steps, margin, seeds, observe;
     cli_seed seed, data_seed;
     double band, silence, grace, lr_scale;
-    bool plan, json, no_html, quiet;
+    bool detached, plan, json, no_html, quiet;
     bool
         brief; /* not an option: progress is one rewritten line, and no verdict is printed */
 } cli_diagnose_values;

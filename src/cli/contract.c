@@ -14,7 +14,7 @@ typedef struct values {
     const char *study, *kill_command;
     cli_seed seed;
     double silence, grace;
-    bool json, quiet;
+    bool detached, json, quiet;
 } values;
 
 #define AT(field) offsetof(values, field)
@@ -29,6 +29,8 @@ static const cli_option options[] = {
      "between SIGTERM and SIGKILL"},
     {"kill-command", 0, "COMMAND", CLI_TEXT, AT(kill_command), 0, 0, NULL,
      "run by sh after SIGKILL, for launchers"},
+    {"detached", 0, NULL, CLI_FLAG, AT(detached), 0, 0, NULL,
+     "the command only submits a run (sbatch); see --silence"},
     {"json", 0, NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print the report as JSON"},
     {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), 0, 0, NULL, "no progress"},
 };
@@ -168,7 +170,8 @@ static int check_command(const values *asked, const char *const *command, const 
                                      .kill_command = asked->kill_command,
                                      .grace_seconds = asked->grace,
                                      .silence_seconds = asked->silence,
-                                     .start_seconds = asked->silence};
+                                     .start_seconds = asked->silence,
+                                     .detached = asked->detached};
     const plumb_contract_settings settings = {
         .command = command, .seed = asked->seed.number, .grace = asked->grace};
     cli_progress progress = cli_progress_for(asked->quiet);

@@ -35,6 +35,8 @@ static const cli_option options[] = {
      "between SIGTERM and SIGKILL"},
     {"kill-command", 0, "COMMAND", CLI_TEXT, AT(kill_command), 0, 0, NULL,
      "run by sh after SIGKILL, for launchers"},
+    {"detached", 0, NULL, CLI_FLAG, AT(detached), 0, 0, NULL,
+     "the command only submits a run (sbatch); see --silence"},
     {"plan", 0, NULL, CLI_FLAG, AT(plan), 0, 0, NULL,
      "only say what would be run and what it costs"},
     {"json", 0, NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print the verdict as JSON"},
@@ -102,7 +104,8 @@ int cli_diagnose_command(const cli_diagnose_values *values, const char *const *c
                                      .kill_command = values->kill_command,
                                      .grace_seconds = values->grace,
                                      .silence_seconds = values->silence,
-                                     .start_seconds = values->silence};
+                                     .start_seconds = values->silence,
+                                     .detached = values->detached};
     const plumb_diagnose_settings settings = settings_of(values, command, question);
     cli_progress progress = cli_progress_for(values->quiet);
     plumb_study *opened = NULL;
@@ -178,7 +181,7 @@ static int run(const void *given, const cli_line *line)
 
 const cli_verb cli_diagnose = {
     .name = "diagnose",
-    .usage = "diagnose RUN.yaml [options]\ndiagnose [options] -- COMMAND ARGS...",
+    .usage = "diagnose [options] RUN.yaml | -- COMMAND ARGS...",
     .summary = "Find out why an FP8 run fails, and prove the fix.",
     .exits = "0 healthy, 1 problem found, 2 cannot tell, 3 usage or bad input",
     .words = "RUN.yaml",

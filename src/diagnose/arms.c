@@ -323,6 +323,35 @@ static plumb_status note_bad_lines(plumb_experiment *x, const plumb_question *q,
         line);
 }
 
+/* A launcher that begins again by itself: the log has the first try of each step. */
+static plumb_status note_restarts(plumb_experiment *x, const plumb_question *q,
+                                  const plumb_outcome *outcome)
+{
+    const size_t lines = outcome->history.backward_steps;
+    plumb_status status = PLUMB_OK;
+    json_t *events = NULL;
+
+    if (x->said_restart || outcome->run_dir == NULL)
+        return PLUMB_OK;
+    plumb_events_read_ranks(outcome->run_dir, "restart", &events, NULL);
+    const json_t *event = json_array_get(events, 0);
+
+    x->said_restart = lines > 0 || event != NULL;
+    if (lines > 0)
+        status =
+            plumb_limit(x,
+                        "In \"%s\" %zu line(s) are of steps that were logged before, as "
+                        "after a restart: the first try of each step is read, what the "
+                        "second did is not known.",
+                        q->label, lines);
+    else if (event != NULL)
+        status = plumb_limit(x, "In \"%s\" the trainer reports a restart at step %lld.",
+                             q->label,
+                             (long long)json_integer_value(json_object_get(event, "step")));
+    json_decref(events);
+    return status;
+}
+
 /* An arm with a part of a class cast back has the rest in 8 bits still, which moves it by more than
  * another order of sums does: what strays a little beyond the band is healed where the run itself
  * strays several times further.
@@ -383,6 +412,8 @@ static plumb_status ask_once(plumb_experiment *x, const plumb_question *question
         status = remember(x, question, &request, outcome, why);
     if (status == PLUMB_OK)
         status = note_bad_lines(x, question, outcome);
+    if (status == PLUMB_OK)
+        status = note_restarts(x, question, outcome);
     if (status == PLUMB_OK)
         status = note_kept(x, outcome);
     if (status == PLUMB_OK)

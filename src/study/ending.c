@@ -6,6 +6,7 @@
  */
 #include "study/parts.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +27,17 @@ PLUMB_PRINTF(2, 3) static void say(study_record *record, const char *format, ...
     va_end(arguments);
 }
 
-/* The last line of folder/stderr that is not empty, in printable ASCII; empty if none. */
+static bool says_something(const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (isalnum((unsigned char)line[i]))
+            return true;
+    return false;
+}
+
+/* The last line of folder/stderr that says something (mpirun ends with a rule of dashes), in printable
+ * ASCII; empty if none.
+ */
 static void last_error_line(const char *folder, char *line, size_t size)
 {
     char path[STUDY_PATH], text[4096];
@@ -42,11 +53,14 @@ static void last_error_line(const char *folder, char *line, size_t size)
     size_t end = got > 0 ? (size_t)got : 0, used = 0;
 
     close(fd);
-    while (end > 0 && (text[end - 1] <= ' ' || text[end - 1] > '~'))
-        end--;
     size_t from = end;
-    while (from > 0 && text[from - 1] != '\n')
-        from--;
+    do {
+        end = from;
+        while (end > 0 && (text[end - 1] <= ' ' || text[end - 1] > '~'))
+            end--;
+        for (from = end; from > 0 && text[from - 1] != '\n';)
+            from--;
+    } while (from > 0 && !says_something(text + from, end - from));
     for (; from < end && used + 1 < size; from++)
         line[used++] = text[from] >= ' ' && text[from] <= '~' ? text[from] : '?';
     line[used] = 0;

@@ -51,8 +51,7 @@ static size_t count_list(char *const *list)
     return n;
 }
 
-/* Our environment without the contract's variables, then extra; the strings are borrowed. */
-static char **merge_environment(char *const *extra)
+char **study_environment(char *const *extra)
 {
     char **list = calloc(count_list(environ) + count_list(extra) + 1, sizeof *list);
     size_t n = 0;
@@ -203,6 +202,7 @@ void plumb_study_kill_running(void)
         kill(-group, SIGKILL);
         kill(group, SIGKILL); /* before it has a group of its own */
     }
+    study_emergency_kill();
 }
 
 /* Opens the gate and waits for exec; errno of a failed one, else 0. */
@@ -271,7 +271,7 @@ plumb_status study_launch(const char *const *command, const plumb_request *reque
                           plumb_error *why)
 {
     char **extra = plumb_request_environment(request);
-    char **environment = extra == NULL ? NULL : merge_environment(extra);
+    char **environment = extra == NULL ? NULL : study_environment(extra);
     char **arguments = fill_arguments(command, request);
     plumb_status status;
 
@@ -301,6 +301,17 @@ bool study_child_ended(study_child *child)
         running_group = 0;
     }
     return child->reaped;
+}
+
+bool study_child_ended_well(const study_child *child)
+{
+    siginfo_t info = {0};
+
+    if (child->reaped)
+        return !child->has_status ||
+               (WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0);
+    return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+           info.si_code == CLD_EXITED && info.si_status == 0;
 }
 
 static bool is_running(study_child *child)
@@ -353,7 +364,7 @@ void study_kill_command(const char *text, const char *run_dir, const char *folde
     int exec_error;
 
     plumb_print(variable, sizeof variable, "PLUMB_RUN_DIR=%s", run_dir);
-    char **environment = merge_environment(extra);
+    char **environment = study_environment(extra);
 
     if (line != NULL && environment != NULL &&
         start(arguments, environment, folder, false, &child, &exec_error, NULL) ==
@@ -417,6 +428,10 @@ plumb_status study_kill_orphan(const plumb_launcher *launcher, const char *folde
             return plumb_fail(why, PLUMB_IO,
                               "the trainer of %s (process group %lld) cannot be killed",
                               folder, (long long)group);
+    }
+    if (launcher->detached) {
+        plumb_print(path, sizeof path, "%s/stop", run_dir);
+        plumb_file_write(path, "", 0, NULL); /* for one that no kill command reaches */
     }
     if (launcher->kill_command != NULL)
         study_kill_command(launcher->kill_command, run_dir, folder);

@@ -125,6 +125,9 @@ plumb_status study_launch(const char *const *command, const plumb_request *reque
 /* True once the process has ended; it is not reaped, so its number stays ours. */
 bool study_child_ended(study_child *child);
 
+/* Of a process that has ended: with status 0, as far as that is known. */
+bool study_child_ended_well(const study_child *child);
+
 /* Ends whatever is left of the group: SIGTERM, SIGKILL after grace seconds, and reaps.
  * PLUMB_IO when something cannot be killed.
  */
@@ -133,9 +136,22 @@ plumb_status study_child_finish(study_child *child, double grace, plumb_error *w
 /* Runs text by sh with PLUMB_RUN_DIR set, for at most a minute. */
 void study_kill_command(const char *text, const char *run_dir, const char *folder);
 
+/* Our environment without the contract's variables, then extra; free the list, not its strings. */
+char **study_environment(char *const *extra);
+
 /* Ends a trainer that a killed plumb left running in folder. */
 plumb_status study_kill_orphan(const plumb_launcher *launcher, const char *folder,
                                const char *run_dir, plumb_error *why);
+
+/* --- emergency.c ------------------------------------------------------------------------ */
+
+/* From here until study_emergency_over, study_emergency_kill runs text as study_kill_command does, but
+ * without waiting: it may be called from a signal handler.  Without memory it will do nothing.  text
+ * NULL: nothing to run.
+ */
+void study_emergency_prepare(const char *text, const char *run_dir, const char *folder);
+void study_emergency_kill(void);
+void study_emergency_over(void);
 
 /* --- ending.c ---------------------------------------------------------------------------- */
 

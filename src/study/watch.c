@@ -1,9 +1,10 @@
 /* Following one run from its launch to its end.
  *
  * The log is read as it grows and judged line by line.  A run is stopped when a predicate
- * fires, when it goes on past its goal, when its process outlives its end.json, when it is
- * silent for too long, or when the user interrupts; in each case nothing of its process group is left afterwards.  What the trainer
- * does is a record with a sentence, never an error of plumb.
+ * fires, when it goes on past its goal, when its process outlives its end.json, when it is silent for
+ * too long, or when the user interrupts; in each case nothing of its process group is left afterwards.
+ * What the trainer does is a record with a sentence, never an error of plumb.  Of a run whose command
+ * only submitted it, the directory alone tells.
  */
 #include "study/parts.h"
 
@@ -36,8 +37,9 @@ typedef struct session {
     study_judge judge;
     study_child child;
     double started, last_line, last_watch;
-    double ended; /* when end.json was first seen; 0: not yet */
+    double ended; /* when it was first seen to be at its end; 0: not yet */
     int64_t offset;
+    off_t events; /* size of events.jsonl */
 } session;
 
 /* --- while it runs --------------------------------------------------------------------- */
@@ -69,18 +71,63 @@ static bool read_new_lines(session *run)
     return study_judge_read(&run->judge, &seen);
 }
 
-/* A trainer writes end.json last: one that is still there a grace later hangs in its teardown. */
-static bool lingers(session *run)
+static bool file_size(const session *run, const char *name, off_t *size)
 {
     char path[STUDY_PATH];
     struct stat status;
 
+    plumb_print(path, sizeof path, "%s/%s", run->request->run_dir, name);
+    if (stat(path, &status) != 0)
+        return false;
+    *size = status.st_size;
+    return true;
+}
+
+static bool has_file(const session *run, const char *name)
+{
+    off_t size;
+
+    return file_size(run, name, &size);
+}
+
+/* An event is a sign of life as well: `alive` is there for that. */
+static void read_new_events(session *run)
+{
+    off_t size = 0;
+
+    if (file_size(run, "events.jsonl", &size) && size != run->events) {
+        run->events = size;
+        run->last_line = study_clock();
+    }
+}
+
+/* Logged, or declared, all that it was asked for. */
+static bool is_at_goal(const session *run)
+{
+    const int64_t goal = run->request->stop_at;
+
+    return goal > 0 ? last_step(run->history) >= goal
+                    : goal == 0 && has_file(run, "run.json");
+}
+
+/* A trainer writes end.json last: one that is still there a grace later hangs in its teardown.  Of one
+ * that cannot be seen, to have got where it was to go is enough.
+ */
+static bool lingers(session *run)
+{
     if (run->ended > 0)
         return study_clock() - run->ended > run->launcher->grace_seconds;
-    plumb_print(path, sizeof path, "%s/end.json", run->request->run_dir);
-    if (stat(path, &status) == 0)
+    if (has_file(run, "end.json") || (run->launcher->detached && is_at_goal(run)))
         run->ended = study_clock();
     return false;
+}
+
+/* The command has ended; where it only submitted the run, the run has, or was not even submitted. */
+static bool is_over(session *run, bool ended)
+{
+    if (!ended || !run->launcher->detached)
+        return ended;
+    return has_file(run, "end.json") || !study_child_ended_well(&run->child);
 }
 
 static bool is_silent(const session *run)
@@ -106,14 +153,16 @@ static plumb_status follow(session *run, cause *why_ended, plumb_error *why)
     const int64_t goal = run->request->stop_at;
 
     for (*why_ended = RUNNING; *why_ended == RUNNING;) {
-        const bool ended = study_child_ended(&run->child); /* before reading: sees it all */
+        /* Before reading, which then sees it all. */
+        const bool over = is_over(run, study_child_ended(&run->child));
         const plumb_status status = refresh(run, false, why);
 
         if (status != PLUMB_OK)
             return status;
         const bool failed = read_new_lines(run);
 
-        if (ended)
+        read_new_events(run);
+        if (over)
             *why_ended = BY_ITSELF;
         else if (failed)
             *why_ended = FAILED;
@@ -129,6 +178,15 @@ static plumb_status follow(session *run, cause *why_ended, plumb_error *why)
             study_pause(poll_seconds);
     }
     return PLUMB_OK;
+}
+
+/* The process is none of ours: it has the grace to say that it has ended. */
+static void wait_for_end(const session *run, double grace)
+{
+    const double until = study_clock() + grace;
+
+    while (!has_file(run, "end.json") && study_clock() < until)
+        study_pause(poll_seconds);
 }
 
 /* Asks by the stop file and SIGTERM, then insists. */
@@ -148,6 +206,8 @@ static plumb_status finish(session *run, bool by_itself, bool hurry, plumb_error
     }
     const plumb_status status = study_child_finish(&run->child, grace, why);
 
+    if (!by_itself && run->launcher->detached)
+        wait_for_end(run, grace);
     if (!by_itself && run->launcher->kill_command != NULL)
         study_kill_command(run->launcher->kill_command, run->request->run_dir, run->folder);
     return status;
@@ -206,20 +266,22 @@ plumb_status study_watch(const plumb_launcher *launcher, const plumb_arm *arm,
     int exec_error = 0;
 
     study_judge_init(&run.judge, arm->predicates);
+    study_emergency_prepare(launcher->kill_command, request->run_dir, folder);
     run.started = run.last_line = study_clock();
     plumb_status status =
         study_launch(launcher->command, request, folder, &run.child, &exec_error, why);
 
-    if (status != PLUMB_OK)
-        return status;
-    if (exec_error != 0)
-        return no_start(launcher, exec_error, record);
+    if (status != PLUMB_OK || exec_error != 0) {
+        study_emergency_over();
+        return status != PLUMB_OK ? status : no_start(launcher, exec_error, record);
+    }
     status = follow(&run, &why_ended, why);
     const bool broken = status != PLUMB_OK;
     const plumb_status finished =
         finish(&run, why_ended == BY_ITSELF && !broken, broken || why_ended == INTERRUPTED,
                broken ? NULL : why);
 
+    study_emergency_over();
     if (broken || finished != PLUMB_OK)
         return broken ? status : finished;
     if (why_ended == INTERRUPTED)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Who interrupts twice gets the prompt back, and nothing of the trainer stays behind, however deaf
 # the trainer is to what it is asked.
+# shellcheck disable=SC2016 # the kill command expands its own variables
 # shellcheck source=tests/cli/lib.sh
 . "${PLUMB_SOURCE_DIR:?}/tests/cli/lib.sh"
 
@@ -36,7 +37,9 @@ if [ ! -r /proc/self/stat ]; then
     echo "1..0 # SKIP no /proc"
     exit 77
 fi
-"$PLUMB" diagnose --quiet --no-html --grace 30 --study study -- sh deaf.sh >out 2>err &
+"$PLUMB" diagnose --quiet --no-html --grace 30 --study study \
+    --kill-command 'sleep 0.5; echo "$PLUMB_RUN_DIR" >killed.part; mv killed.part killed' \
+    -- sh deaf.sh >out 2>err &
 program=$!
 within 30 test -s child
 result $? "the trainer runs"
@@ -55,6 +58,10 @@ within 10 gone "$(cat pid)"
 result $? "and the trainer"
 within 10 gone "$(cat child)"
 result $? "and what the trainer had started"
+within 10 test -s killed
+result $? "and the kill command is run, for what lies on other hosts"
+[ -d "$(cat killed)" ]
+result $? "which is told what run it was: $(cat killed)"
 for pid in "$(cat pid)" "$(cat child)"; do
     alive "$pid" && kill -KILL "$pid"
 done
