@@ -68,13 +68,14 @@ ask again 0 sh -c 'until sh "$0" again; do :; done' "$place/train.sh"
 says again "Healthy up to step 40"
 limit again "4 line(s) are of steps that were logged before"
 
+export options="--plan"
 ask slow 0 sh "$place/train.sh" slow
-says slow "Healthy up to step 40"
-export options="--silence 1.5 --grace 0.5"
+says slow "Plan only"
+export options="--silence 1.5 --grace 0.5 --plan"
 ask silent 2 sh "$place/train.sh" slow
 says silent "was silent when asked to declare itself"
 ask alive 0 sh "$place/train.sh" alive
-says alive "Healthy up to step 40"
+says alive "Plan only"
 
 export options="--detached --grace 1"
 ask submitted 0 sh "$place/submit.sh" "$place/train.sh" fine
