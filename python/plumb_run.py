@@ -2084,7 +2084,8 @@ def _adapt(module, te_debug):
     """The adaptor of another library's module, or None."""
     if _is_of(module, "Float8Linear", "torchao"):
         return _Torchao(module)
-    if _is_of(module, "TransformerEngineBaseModule", "transformer_engine"):
+    if _is_of(module, "TransformerEngineBaseModule", "transformer_engine") and \
+            re.search("Linear|MLP", type(module).__name__):  # attention and norms are left alone
         name = getattr(module, "name", None)
         return _TransformerEngineDebug(module, name) if te_debug and name else \
             _TransformerEngine(module)

@@ -13,7 +13,7 @@ if "--torch" not in sys.argv:
 sys.path.insert(0, os.path.join(os.environ["PLUMB_SOURCE_DIR"], "python"))
 import plumb_run
 
-STEPS = 30
+STEPS, MICRO = 30, 8
 
 
 class Layer:
@@ -25,12 +25,12 @@ class Layer:
         self.fault = fault
 
     def cast(self, x, part):
-        bits = 8 if self.precision[part] == "bf16" else 4
+        bits = 8 if self.precision[part] == "bf16" else 4 if part == "fprop/w" else 7
         if not math.isfinite(x):
             return x
         fraction, exponent = math.frexp(x)
         x = math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
-        return x * 40 if self.fault == part and bits == 4 else x
+        return x * 40 if self.fault == part and bits < 8 else x
 
 
 def option(name, otherwise=""):
@@ -48,17 +48,17 @@ def main():
         rate = run.lr(rate)
     seed = run.data_seed(7) if "data_seed" in promises and "--forgets" not in sys.argv else 7
     for step in range(run.first_step, STEPS + 1):
-        order = run.micro_order(3) if "micro_order" in promises else [0, 1, 2]
+        order = run.micro_order(MICRO) if "micro_order" in promises else range(MICRO)
         batch = run.batch_number(step) if "skip" in promises else step
         data = random.Random("%d %d" % (seed, batch))
-        micro = [data.uniform(0.5, 1) for _ in range(3)]
+        micro = [data.uniform(0.5, 1) for _ in range(MICRO)]
         loss = grad = 0.0
         for k in order:
             if "batch_hash" in promises:
                 run.batch([micro[k]])
             error = (layer.cast(weight, "fprop/w") - 3) * micro[k]
-            loss += error * error / 3
-            grad += layer.cast(error, "dgrad/dy") * micro[k] / 3
+            loss += error * error / MICRO
+            grad += layer.cast(error, "dgrad/dy") * micro[k] / MICRO
         weight = min(max(weight - rate * grad, -1e200), 1e200)
         if option("raises") == str(step):
             raise ValueError("the disk is full\nand more")
