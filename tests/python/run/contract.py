@@ -439,6 +439,10 @@ class Runs(Base):
         self.assertIn("already holds a run", self.err)
         self.assertEqual(whole(self.path("run/end.json")), before)
         self.assertEqual(len(lines(self.path("run/metrics.jsonl"))), 2)
+        os.remove(self.path("run/run.json"))  # half a run is one, too; and each rank has a file
+        self.assertEqual(self.go(request={"stop_at": 2}), 3)
+        self.assertIn("already holds a run (metrics.jsonl)", self.err)
+        self.assertEqual([self.go(request={"stop_at": 2}, RANK="1") for _ in range(2)], [0, 3])
 
     def test_hostile_text(self):
         self.assertEqual(self.go("--word=a\n\u2028\"\\", request={"stop_at": 2}), 0, self.err)

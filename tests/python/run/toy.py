@@ -4,6 +4,7 @@ command line; it prints a hash of the weights that it ends with.
 import argparse
 import hashlib
 import os
+import signal
 import sys
 import time
 
@@ -91,6 +92,7 @@ def arguments():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--hang", type=int, default=0, help="rank 1 leaves the others alone there")
     parser.add_argument("--raises", type=int, default=0)
+    parser.add_argument("--kill", type=int, default=0, help="rank 0 alone is told to stop there")
     parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--config", default="")
     return parser.parse_args()
@@ -154,6 +156,8 @@ def main():
         lr = optimizer.param_groups[0]["lr"]
         schedule.step()
         run.log(step, loss, grad_norm=norm, lr=lr)
+        if step == args.kill and rank == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
         if run.should_stop(step):
             break
     run.end()

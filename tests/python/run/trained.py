@@ -296,11 +296,9 @@ class Ranks(Base):
         self.assertNotEqual(alone["batch_hash"], log[0]["batch_hash"])
 
     def test_stop(self):
-        directory = self.ask("run")
-        with open(self.path("run/stop"), "w", encoding="utf-8"):
-            pass
-        self.finish(self.begin(directory))
-        self.assertEqual(whole(self.path("run/end.json")), {"reason": "stopped", "step": 1})
+        """Only rank 0 knows, and no rank waits for one that has left."""
+        self.finish(self.begin(self.ask("run"), "--kill=2"))
+        self.assertEqual(whole(self.path("run/end.json")), {"reason": "stopped", "step": 2})
 
     def test_hang(self):
         """Rank 1 does not come to the gradients of step 3; rank 0 cannot go on and says where it is."""
