@@ -200,6 +200,11 @@ plumb_status plumb_run_samples(plumb_run *run, const char *const *site_names,
                                size_t site_count, const plumb_sample *samples, size_t count,
                                plumb_error *why);
 
+/* How the values lay at a few steps, spectra-rank00000.pls. */
+plumb_status plumb_run_histograms(plumb_run *run, const char *const *site_names,
+                                  size_t site_count, const plumb_histogram *histograms,
+                                  size_t count, plumb_error *why);
+
 /* True once RUN_DIR/stop exists or plumb_run_interrupt was called (from a signal handler). */
 bool plumb_run_should_stop(const plumb_run *run);
 void plumb_run_interrupt(void);
@@ -273,6 +278,19 @@ typedef struct plumb_samples {
 plumb_status plumb_samples_read(const char *run_dir, plumb_samples *samples,
                                 plumb_error *why);
 void plumb_samples_free(plumb_samples *samples);
+
+/* Exponent histograms of a few steps, of rank 0: spectra-rank00000.pls. */
+typedef struct plumb_histograms {
+    char **site_names;
+    size_t site_count;
+    plumb_histogram *at; /* ordered by step, then site */
+    size_t count;
+    bool torn;
+} plumb_histograms;
+
+plumb_status plumb_histograms_read(const char *run_dir, plumb_histograms *histograms,
+                                   plumb_error *why);
+void plumb_histograms_free(plumb_histograms *histograms);
 
 #ifdef __cplusplus
 }

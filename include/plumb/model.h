@@ -317,6 +317,12 @@ const plumb_quantized *plumb_model_quantized(const plumb_model *model, size_t si
  */
 void plumb_model_sample(plumb_model *model, size_t site, plumb_sample *sample);
 
+/* From the next cast on, adds to exponents[site] those of what is quantised there; NULL: no longer.
+ * Operands of linears and of attention only.  One place per site, kept by the caller.  Moves no bit.
+ * Needs setup.count.
+ */
+void plumb_model_exponents(plumb_model *model, plumb_exponents *exponents);
+
 #ifdef __cplusplus
 }
 #endif

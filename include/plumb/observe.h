@@ -14,9 +14,10 @@ extern "C" {
 /* One row of site statistics: a site at a step (micro-batches joined). */
 typedef struct plumb_sample {
     uint64_t step;
-    uint32_t site; /* index in the run's site list */
-    float scale;   /* encode multiplier s; the largest over blocks */
-    float amax;    /* of the source, before the scale */
+    uint32_t site;     /* index in the run's site list */
+    float scale;       /* encode multiplier s; the largest over blocks */
+    float least_scale; /* the least over blocks */
+    float amax;        /* of the source, before the scale */
 
     /* Largest finite |decoded value|: about amax where the scales agree. */
     float decoded_amax;
@@ -40,6 +41,35 @@ void plumb_sample_fill(plumb_sample *sample, const plumb_quantized *q,
 
 /* Joins a second sample of the same site and step (another micro-batch). */
 void plumb_sample_join(plumb_sample *into, const plumb_sample *sample);
+
+enum { PLUMB_BINS = 48 };
+
+/* A sample and how its values lay, before the scale: elements by exponent. */
+typedef struct plumb_histogram {
+    plumb_sample sample;
+
+    /* bin[k] has 2^(first + k) <= |x| < 2^(first + k + 1): counts, or any multiple of them.  The
+     * first bin has what is smaller, too, but for zeros; the last what is larger, but finite.
+     */
+    int32_t first;
+    float bin[PLUMB_BINS];
+} plumb_histogram;
+
+/* Elements by exponent: at[e] has 2^(e-127) <= |x| < 2^(e-126), at[0] zeros and subnormals, at[255]
+ * infinities and NaN.
+ */
+typedef struct plumb_exponents {
+    uint64_t at[256];
+} plumb_exponents;
+
+/* into += those of x[rows, cols], row r at x + r * ld.  Counts, so no order matters. */
+void plumb_exponents_add(plumb_exponents *into, const float *x, size_t rows, size_t cols,
+                         size_t ld);
+void plumb_exponents_join(plumb_exponents *into, const plumb_exponents *exponents);
+
+/* first and bin from exponents; the last bin has the largest value.  What is below 2^-126 is left out with the zeros.  False, and all bins 0, where nothing is left.
+ */
+bool plumb_histogram_fill(plumb_histogram *histogram, const plumb_exponents *exponents);
 
 /* How far a[0..n) is from a reference b[0..n).  Where a or b has a non-finite element, both
  * ratios are infinity, the cosine 0, and index names the first such element.  A deviation

@@ -1,4 +1,4 @@
-/* log/pls.h - the layout of sites-rank%05d.pls (docs/run-contract.md has it in full).
+/* log/pls.h - the layout of .pls files (docs/run-contract.md has it in full).
  *
  *   header   "PLUMBPLS"  version u32  length u32  crc u32   text (JSON: sites, columns)
  *   chunk    length u32  crc u32  rows u32  0 u32  first step u64  last step u64   columns
@@ -18,27 +18,41 @@ enum {
     PLS_MOST_SITES = 100000,
 };
 #define PLS_MAGIC       "PLUMBPLS"
-#define PLS_PREFIX      "sites-rank"
 #define PLS_SUFFIX      ".pls"
-#define PLS_FILE        PLS_PREFIX "00000" PLS_SUFFIX
 #define PLS_MOST_HEADER ((size_t)64 << 20)
 #define PLS_MOST_CHUNK  ((size_t)64 << 20)
 #define PLS_MOST_FILE   ((size_t)4 << 30)
 #define PLS_MOST_ROWS   ((size_t)50000000) /* of all ranks */
 
-/* A column is a field of plumb_sample. */
+/* A column is a field of a row in memory. */
 typedef struct plumb_column {
     const char *name;
-    const char *type; /* "u64", "u32", "f32" */
+    const char *type; /* "u64", "u32", "i32", "f32" */
     size_t offset, width;
 } plumb_column;
 
-extern const plumb_column plumb_columns[];
-extern const size_t plumb_column_count;
+/* Files of this layout, one a rank.  Their rows in memory begin with a plumb_sample. */
+typedef struct plumb_pls {
+    const char *prefix; /* of their names: digits of the rank and PLS_SUFFIX follow */
+    const plumb_column *columns;
+    size_t column_count;
+    size_t row_size; /* in memory */
+} plumb_pls;
 
-/* samples_read.c: the rows of one file as they stand there; the rank is for the message. */
-plumb_status plumb_pls_read(const char *path, uint32_t rank, plumb_samples *samples,
-                            plumb_error *why);
+extern const plumb_pls plumb_pls_samples, plumb_pls_histograms;
+
+/* A plumb_samples or plumb_histograms, by the size of its rows. */
+typedef struct plumb_pls_table {
+    char **site_names;
+    size_t site_count;
+    void *rows;
+    size_t count;
+    bool torn;
+} plumb_pls_table;
+
+/* samples_read.c: the rows of one file as they stand there. */
+plumb_status plumb_pls_read(const char *run_dir, const plumb_pls *pls, uint32_t rank,
+                            plumb_pls_table *table, plumb_error *why);
 
 static inline void plumb_put_u32(unsigned char *at, uint32_t value)
 {

@@ -27,8 +27,10 @@ static void destroy(plumb_run *run)
         close(run->metrics);
     if (run->events >= 0)
         close(run->events);
-    if (run->samples >= 0)
-        close(run->samples);
+    if (run->samples.fd >= 0)
+        close(run->samples.fd);
+    if (run->histograms.fd >= 0)
+        close(run->histograms.fd);
     free(run->directory);
     free(run->stop_path);
     free(run);
@@ -73,7 +75,7 @@ plumb_status plumb_run_create(const char *run_dir, plumb_run **run, plumb_error 
     made = calloc(1, sizeof *made);
     if (made == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "out of memory");
-    made->metrics = made->events = made->samples = -1;
+    made->metrics = made->events = made->samples.fd = made->histograms.fd = -1;
     made->directory = strdup(run_dir);
     made->stop_path = plumb_path_join(run_dir, "stop");
     if (made->directory != NULL && made->stop_path != NULL)

@@ -4,12 +4,17 @@
 
 #include "plumb/log.h"
 
+/* A .pls file that is written. */
+typedef struct plumb_pls_out {
+    int fd;            /* -1 until the first call */
+    size_t site_count; /* of its header */
+} plumb_pls_out;
+
 struct plumb_run {
     char *directory;
     char *stop_path;
     int metrics, events; /* descriptors, O_APPEND; one write per line */
-    int samples;         /* -1 until the first call */
-    size_t site_count;   /* of the header of samples */
+    plumb_pls_out samples, histograms;
 };
 
 #endif

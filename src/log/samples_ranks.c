@@ -144,11 +144,10 @@ static void join(plumb_samples *all)
 static plumb_status read_rank(const char *run_dir, uint32_t rank, plumb_samples *samples,
                               plumb_error *why)
 {
-    char *path = plumb_rank_path(run_dir, PLS_PREFIX, rank, PLS_SUFFIX);
-    const plumb_status status =
-        path == NULL ? no_memory(why) : plumb_pls_read(path, rank, samples, why);
+    plumb_pls_table t;
+    const plumb_status status = plumb_pls_read(run_dir, &plumb_pls_samples, rank, &t, why);
 
-    free(path);
+    *samples = (plumb_samples){t.site_names, t.site_count, t.rows, t.count, t.torn};
     return status;
 }
 
@@ -179,7 +178,8 @@ plumb_status plumb_samples_read(const char *run_dir, plumb_samples *samples,
         return no_memory(why);
     status = read_rank(run_dir, 0, samples, why);
     if (status == PLUMB_OK)
-        status = plumb_ranks_find(run_dir, PLS_PREFIX, PLS_SUFFIX, ranks, why);
+        status =
+            plumb_ranks_find(run_dir, plumb_pls_samples.prefix, PLS_SUFFIX, ranks, why);
     if (status == PLUMB_OK)
         status = read_others(run_dir, ranks, samples, why);
     if (status != PLUMB_OK) {
@@ -190,5 +190,26 @@ plumb_status plumb_samples_read(const char *run_dir, plumb_samples *samples,
             join(samples);
     }
     free(ranks);
+    return status;
+}
+
+/* Spectra are looked at, not added up: those of rank 0 say what the others would. */
+static int compare_histograms(const void *a, const void *b)
+{
+    const plumb_histogram *const x = a, *const y = b;
+    const int order = compare(&x->sample, &y->sample);
+
+    return order != 0 ? order : memcmp(x, y, sizeof *x);
+}
+
+plumb_status plumb_histograms_read(const char *run_dir, plumb_histograms *histograms,
+                                   plumb_error *why)
+{
+    plumb_pls_table t;
+    const plumb_status status = plumb_pls_read(run_dir, &plumb_pls_histograms, 0, &t, why);
+
+    *histograms = (plumb_histograms){t.site_names, t.site_count, t.rows, t.count, t.torn};
+    if (t.count > 0)
+        qsort(histograms->at, t.count, sizeof *histograms->at, compare_histograms);
     return status;
 }

@@ -204,6 +204,21 @@ static size_t head_offset(const plumb_model *m, size_t role, size_t index, size_
     return index / heads * t * ld + index % heads * head_width(m);
 }
 
+/* Matrix `i` of an operand, as it was computed. */
+static plumb_source source_of(const plumb_model *m, const layer *l, size_t role,
+                              const float *d_o, size_t i)
+{
+    const stack *x = &l->attention[role];
+    size_t ld;
+    const float *from = tensor_of(m, l, d_o, roles[role].tensor, &ld);
+
+    return (plumb_source){.format = PLUMB_FP32,
+                          .x = from + (x->whole ? 0 : head_offset(m, role, i, ld)),
+                          .rows = x->rows,
+                          .cols = x->cols,
+                          .ld = ld};
+}
+
 /* Matrix `i` of an operand, from beginning to end; of which thread it is does not matter. */
 static plumb_status quantise_one(plumb_model *m, const layer *l, size_t role,
                                  const float *d_o, size_t i, plumb_counts *counts,
@@ -213,13 +228,7 @@ static plumb_status quantise_one(plumb_model *m, const layer *l, size_t role,
     const plumb_spec *spec = &m->specs[site];
     const stack *x = &l->attention[role];
     plumb_quantized *q = &x->q[i];
-    size_t ld;
-    const float *from = tensor_of(m, l, d_o, roles[role].tensor, &ld);
-    const plumb_source source = {.format = PLUMB_FP32,
-                                 .x = from + (x->whole ? 0 : head_offset(m, role, i, ld)),
-                                 .rows = x->rows,
-                                 .cols = x->cols,
-                                 .ld = ld};
+    const plumb_source source = source_of(m, l, role, d_o, i);
     plumb_draw draw = model_draw(m, site);
 
     draw.stream = plumb_random_stream_at(draw.stream, i);
@@ -263,6 +272,21 @@ static void tell(plumb_model *m, const layer *l, size_t role, size_t owner,
         sample_matrix(m, site, &x->q[i], counts, i == 0);
 }
 
+/* The exponents of all matrices of an operand, and of the one that shares its codes. */
+static void note_stack(const plumb_model *m, const layer *l, size_t role, const float *d_o,
+                       size_t next)
+{
+    plumb_exponents *exponents = m->exponents + l->attention_site;
+
+    for (size_t i = 0; i < l->attention[role].count; i++) {
+        const plumb_source s = source_of(m, l, role, d_o, i);
+
+        plumb_exponents_add(&exponents[role], s.x, s.rows, s.cols, s.ld);
+    }
+    if (next < PLUMB_ATTENTION_ROLES)
+        exponents[next] = exponents[role];
+}
+
 static plumb_status quantise(plumb_model *m, layer *l, size_t role, const float *d_o,
                              plumb_error *why)
 {
@@ -298,6 +322,8 @@ static plumb_status quantise(plumb_model *m, layer *l, size_t role, const float 
     tell(m, l, role, site, &seen[0]);
     if (shared)
         tell(m, l, next, site, &seen[0]);
+    if (m->exponents != NULL)
+        note_stack(m, l, role, d_o, shared ? next : PLUMB_ATTENTION_ROLES);
     return PLUMB_OK;
 }
 

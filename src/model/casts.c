@@ -81,3 +81,21 @@ void sample_matrix(plumb_model *m, size_t site, const plumb_quantized *q,
     one.total = one.saturated = one.flushed = one.zero = one.nonfinite = 0;
     plumb_sample_join(at, &one);
 }
+
+void note_exponents(const plumb_model *m, size_t site, const float *x, size_t rows,
+                    size_t cols)
+{
+    const size_t parts = (size_t)m->threads;
+
+    if (m->exponents == NULL)
+        return;
+#pragma omp parallel for schedule(static) num_threads(m->threads)
+    for (size_t t = 0; t < parts; t++) {
+        const size_t first = rows * t / parts, end = rows * (t + 1) / parts;
+
+        m->parts[t] = (plumb_exponents){{0}};
+        plumb_exponents_add(&m->parts[t], x + first * cols, 1, (end - first) * cols, 0);
+    }
+    for (size_t t = 0; t < parts; t++)
+        plumb_exponents_join(&m->exponents[site], &m->parts[t]);
+}

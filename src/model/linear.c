@@ -89,6 +89,9 @@ static plumb_status quantise(plumb_model *m, linear *l, size_t role, const float
     tell(m, l, role, site, &counts);
     if (shared)
         tell(m, l, next, site, &counts);
+    note_exponents(m, site, x, rows, cols);
+    if (shared && m->exponents != NULL)
+        m->exponents[l->site + next] = m->exponents[site];
     return PLUMB_OK;
 }
 

@@ -384,3 +384,8 @@ void plumb_model_sample(plumb_model *m, size_t site, plumb_sample *sample)
     m->seen[site] = false;
     *sample = m->samples[site];
 }
+
+void plumb_model_exponents(plumb_model *m, plumb_exponents *exponents)
+{
+    m->exponents = m->samples != NULL ? exponents : NULL;
+}

@@ -64,8 +64,10 @@ struct plumb_model {
     plumb_scale_state *states;
     plumb_site_hook *hook;
     void *hook_context;
-    plumb_sample *samples; /* of each site as it was quantised; NULL: not kept */
-    bool *seen;            /* quantised since the last plumb_model_sample */
+    plumb_sample *samples;      /* of each site as it was quantised; NULL: not kept */
+    bool *seen;                 /* quantised since the last plumb_model_sample */
+    plumb_exponents *exponents; /* plumb_model_exponents; NULL: not wanted now */
+    plumb_exponents *parts;     /* of each thread, on their way there */
     bool count;
     bool forward_only;
     size_t roles; /* PLUMB_ROLES, or those of fprop alone */
@@ -132,6 +134,10 @@ float cast_sum(const plumb_model *m, size_t site, size_t row, const float *x, si
 void sample_matrix(plumb_model *m, size_t site, const plumb_quantized *q,
                    const plumb_counts *counts, bool first);
 void sample_cast(plumb_model *m, size_t site, const plumb_counts *counts);
+
+/* The exponents of a matrix that is quantised at a site, if they are wanted now. */
+void note_exponents(const plumb_model *m, size_t site, const float *x, size_t rows,
+                    size_t cols);
 
 /* bands.c: plumb_quantize with update, by all threads of the model */
 plumb_status bands_quantise(const plumb_model *m, const plumb_spec *spec, const float *x,

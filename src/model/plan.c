@@ -201,8 +201,10 @@ static void plan_shared(plumb_model *m)
     }
     m->arena.label = PLUMB_MEMORY_RECORDS;
     m->seen = plumb_arena_take(&m->arena, m->site_count, sizeof *m->seen);
-    if (m->count)
+    if (m->count) {
         m->samples = plumb_arena_take(&m->arena, m->site_count, sizeof *m->samples);
+        m->parts = plumb_arena_take(&m->arena, (size_t)m->threads, sizeof *m->parts);
+    }
 }
 
 plumb_status model_plan(plumb_model *m, plumb_error *why)

@@ -112,9 +112,7 @@ static float least_headroom(const plumb_quantized *q, const plumb_counts *counts
 void plumb_sample_fill(plumb_sample *sample, const plumb_quantized *q,
                        const plumb_counts *counts)
 {
-    float least;
-
-    plumb_quantized_scale_range(q, &least, &sample->scale);
+    plumb_quantized_scale_range(q, &sample->least_scale, &sample->scale);
     sample->amax = counts->amax;
     sample->decoded_amax = decoded_amax(q, counts);
     sample->headroom = least_headroom(q, counts, sample->scale);
@@ -133,6 +131,8 @@ static float larger(float a, float b)
 void plumb_sample_join(plumb_sample *into, const plumb_sample *sample)
 {
     into->scale = larger(into->scale, sample->scale);
+    if (sample->least_scale < into->least_scale)
+        into->least_scale = sample->least_scale;
     into->amax = larger(into->amax, sample->amax);
     into->decoded_amax = larger(into->decoded_amax, sample->decoded_amax);
     if (sample->headroom < into->headroom)

@@ -118,18 +118,18 @@ plumb_status adamw_store(trainer *t, size_t parameter, size_t which, int64_t ste
 static plumb_status store(trainer *t, size_t parameter, size_t which, plumb_error *why)
 {
     const size_t index = parameter_site(&t->sites, parameter, which);
+    const plumb_parameter *p = &t->parameters[parameter];
     plumb_counts counts = {0};
     plumb_quantized q;
 
     if (t->sites.at[index].effective.format == PLUMB_FP32) {
-        const plumb_parameter *p = &t->parameters[parameter];
-
         if (which == STATE_MASTER) /* what products read of them is counted there */
             return PLUMB_OK;
         sensors_tensor(t, index, state_of(t, which) + p->offset, p->rows * p->cols);
         return PLUMB_OK;
     }
     sensors_state(t, parameter, which, state_of(t, which));
+    sensors_values(t, index, state_of(t, which) + p->offset, p->rows * p->cols);
     const plumb_status status =
         adamw_store(t, parameter, which, t->step + 1, &counts, &q, why);
 

@@ -1,5 +1,6 @@
 /* Site statistics of each step: written for every k-th, kept for the last 64 in a flight recorder
- * that is written when the run ends for whatever reason.  No step is written twice.
+ * that is written when the run ends for whatever reason.  No step is written twice.  Spectra are
+ * counted and written in steps 1, 2, 4, 8, ... and in every j-th alone.
  *
  * Sensors read what the step computes and write nothing that it reads.
  */
@@ -15,9 +16,13 @@
 #ifndef PLUMB_NO_SENSORS
 
 struct sensors {
-    int64_t every;
-    plumb_sample *ring; /* [FLIGHT_STEPS][sites] */
-    plumb_sample *row;  /* of the running step */
+    int64_t every, spectra_every;
+    bool counting;              /* the running step counts exponents: */
+    plumb_exponents *exponents; /* [sites] */
+    plumb_exponents *parts;     /* [threads] */
+    plumb_histogram *lie;       /* those of a step, packed */
+    plumb_sample *ring;         /* [FLIGHT_STEPS][sites] */
+    plumb_sample *row;          /* of the running step */
     plumb_sample *packed;
     struct {
         int64_t step; /* 0: empty */
@@ -27,8 +32,8 @@ struct sensors {
     invariants invariants;
 };
 
-plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
-                            plumb_error *why)
+plumb_status sensors_create(trainer *t, int64_t every, int64_t spectra_every,
+                            int64_t shadow_every, plumb_error *why)
 {
     if (every == 0)
         return PLUMB_OK;
@@ -36,6 +41,7 @@ plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
     if (t->sensors == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for the sensors");
     t->sensors->every = every;
+    t->sensors->spectra_every = spectra_every;
     t->sensors->shadow.every = shadow_every;
     return PLUMB_OK;
 }
@@ -50,6 +56,11 @@ void sensors_plan(trainer *t)
     t->arena.label = PLUMB_MEMORY_RECORDS;
     s->ring = plumb_arena_take(&t->arena, FLIGHT_STEPS * count, sizeof *s->ring);
     s->packed = plumb_arena_take(&t->arena, count, sizeof *s->packed);
+    if (s->spectra_every > 0) {
+        s->exponents = plumb_arena_take(&t->arena, count, sizeof *s->exponents);
+        s->parts = plumb_arena_take(&t->arena, (size_t)t->threads, sizeof *s->parts);
+        s->lie = plumb_arena_take(&t->arena, count, sizeof *s->lie);
+    }
     shadow_plan(t, &s->shadow);
     invariants_plan(t, &s->invariants);
 }
@@ -78,6 +89,17 @@ static size_t slot(int64_t step)
     return (size_t)step % FLIGHT_STEPS;
 }
 
+static bool is_due(int64_t step, int64_t every)
+{
+    return step == 1 || step % every == 0;
+}
+
+/* Runs that fail early have spectra of before. */
+static bool is_power_of_two(int64_t step)
+{
+    return (step & (step - 1)) == 0;
+}
+
 void sensors_begin(trainer *t, int64_t step)
 {
     struct sensors *s = t->sensors;
@@ -90,6 +112,29 @@ void sensors_begin(trainer *t, int64_t step)
     for (size_t i = 0; i < t->sites.count; i++)
         s->row[i] = (plumb_sample){.step = (uint64_t)step, .site = (uint32_t)i};
     invariants_begin(t, &s->invariants, step);
+    s->counting =
+        s->spectra_every > 0 && (is_power_of_two(step) || is_due(step, s->spectra_every));
+    if (s->counting)
+        memset(s->exponents, 0, t->sites.count * sizeof *s->exponents);
+    plumb_model_exponents(t->model, s->counting ? s->exponents : NULL);
+}
+
+void sensors_values(trainer *t, size_t index, const float *x, size_t n)
+{
+    struct sensors *s = t->sensors;
+    const size_t parts = (size_t)t->threads;
+
+    if (s == NULL || !s->counting)
+        return;
+#pragma omp parallel for schedule(static) num_threads(t->threads)
+    for (size_t i = 0; i < parts; i++) {
+        const size_t first = n / parts * i, end = i + 1 == parts ? n : n / parts * (i + 1);
+
+        s->parts[i] = (plumb_exponents){{0}};
+        plumb_exponents_add(&s->parts[i], x + first, 1, end - first, 0);
+    }
+    for (size_t i = 0; i < parts; i++)
+        plumb_exponents_join(&s->exponents[index], &s->parts[i]);
 }
 
 static void join(plumb_sample *into, plumb_sample *sample)
@@ -168,6 +213,7 @@ void sensors_tensor(trainer *t, size_t index, const float *x, size_t n)
     for (size_t i = 0; i < parts; i++)
         plumb_counts_add(&counts, &seen[i]);
     sensors_parameter(t, index, &counts, 1);
+    sensors_values(t, index, x, n);
 }
 
 /* Writes a held step, unless it is written or empty. */
@@ -187,15 +233,33 @@ static plumb_status write_slot(trainer *t, size_t index, plumb_error *why)
     return plumb_run_samples(t->run, t->sites.names, t->sites.count, s->packed, count, why);
 }
 
+/* Where the values of the running step lay. */
+static plumb_status write_spectra(trainer *t, plumb_error *why)
+{
+    struct sensors *s = t->sensors;
+    size_t count = 0;
+
+    for (size_t i = 0; i < t->sites.count; i++) {
+        plumb_histogram *h = &s->lie[count];
+
+        h->sample = s->row[i];
+        count += h->sample.total > 0 && plumb_histogram_fill(h, &s->exponents[i]);
+    }
+    return plumb_run_histograms(t->run, t->sites.names, t->sites.count, s->lie, count, why);
+}
+
 plumb_status sensors_end(trainer *t, int64_t step, plumb_error *why)
 {
+    plumb_status status;
+
     if (t->sensors == NULL)
         return PLUMB_OK;
-    const plumb_status status = invariants_say(t, &t->sensors->invariants, step, why);
-
-    if (status != PLUMB_OK || (step != 1 && step % t->sensors->every != 0))
-        return status;
-    return write_slot(t, slot(step), why);
+    status = invariants_say(t, &t->sensors->invariants, step, why);
+    if (status == PLUMB_OK && t->sensors->counting)
+        status = write_spectra(t, why);
+    if (status == PLUMB_OK && is_due(step, t->sensors->every))
+        status = write_slot(t, slot(step), why);
+    return status;
 }
 
 plumb_status sensors_flush(trainer *t, plumb_error *why)

@@ -11,8 +11,8 @@
 #ifndef PLUMB_NO_SENSORS
 
 /* every = 0: off, t->sensors stays NULL. */
-plumb_status sensors_create(trainer *t, int64_t every, int64_t shadow_every,
-                            plumb_error *why);
+plumb_status sensors_create(trainer *t, int64_t every, int64_t spectra_every,
+                            int64_t shadow_every, plumb_error *why);
 void sensors_free(trainer *t);
 /* Their arrays, in each pass over the trainer's arena; their models; and what those need. */
 void sensors_plan(trainer *t);
@@ -27,7 +27,9 @@ plumb_status sensors_shadow(trainer *t, int64_t step, const uint8_t *tokens,
 void sensors_operands(trainer *t);
 /* A parameter's site: counts of a cast with one scale. */
 void sensors_parameter(trainer *t, size_t index, const plumb_counts *counts, float scale);
-/* The same where nothing was cast (fp32): counts the tensor itself. */
+/* The exponents of what enters a parameter's site, before it is cast; sensors_tensor does so itself. */
+void sensors_values(trainer *t, size_t index, const float *x, size_t n);
+/* A site where nothing was cast (fp32): counts the tensor itself. */
 void sensors_tensor(trainer *t, size_t index, const float *x, size_t n);
 /* The same from a quantised matrix. */
 void sensors_quantized(trainer *t, size_t index, const plumb_counts *counts,
@@ -51,8 +53,9 @@ plumb_status sensors_flush(trainer *t, plumb_error *why);
 
 #else
 
-#define sensors_create(t, every, shadow_every, why)                                        \
-    ((void)(t), (void)(every), (void)(shadow_every), (void)(why), PLUMB_OK)
+#define sensors_create(t, every, spectra_every, shadow_every, why)                         \
+    ((void)(t), (void)(every), (void)(spectra_every), (void)(shadow_every), (void)(why),   \
+     PLUMB_OK)
 #define sensors_free(t)              ((void)(t))
 #define sensors_plan(t)              ((void)(t))
 #define sensors_take(t, why)         ((void)(t), (void)(why), PLUMB_OK)
@@ -63,6 +66,7 @@ plumb_status sensors_flush(trainer *t, plumb_error *why);
 #define sensors_operands(t) ((void)(t))
 #define sensors_parameter(t, index, counts, scale)                                         \
     ((void)(t), (void)(index), (void)(counts), (void)(scale))
+#define sensors_values(t, index, x, n) ((void)(t), (void)(index), (void)(x), (void)(n))
 #define sensors_tensor(t, index, x, n) ((void)(t), (void)(index), (void)(x), (void)(n))
 #define sensors_quantized(t, index, counts, q)                                             \
     ((void)(t), (void)(index), (void)(counts), (void)(q))

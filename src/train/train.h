@@ -28,7 +28,8 @@ typedef struct settings {
     char *delta, *update_from, *reduce_order, *reduce_headroom, *reduce_scale;
     plumb_strings from_codes;
     json_t *rules, *faults, *accumulators;
-    int64_t sensors_every, shadow_every, checkpoint_every, validation_batches, threads;
+    int64_t sensors_every, spectra_every, shadow_every, checkpoint_every,
+        validation_batches, threads;
 } settings;
 
 /* The words of settings that are one of a few, in the order of what they mean. */

@@ -224,7 +224,8 @@ plumb_status trainer_plan(trainer *t, plumb_error *why)
     /* Under a request it says whether to look; otherwise the run file does. */
     const bool asked = t->request.run_dir != NULL;
     const int64_t every = asked ? t->request.observe_every : t->settings.sensors_every;
-    const plumb_status status = sensors_create(t, every, t->settings.shadow_every, why);
+    const plumb_status status =
+        sensors_create(t, every, t->settings.spectra_every, t->settings.shadow_every, why);
 
     return status == PLUMB_OK ? plan(t, why) : status;
 }

@@ -193,8 +193,11 @@ plumb_status wire_reduce(trainer *t, int64_t step, size_t parameter, plumb_error
         sensors_tensor(t, index, t->share[0] + p->offset, n);
         return PLUMB_OK;
     }
-    for (size_t rank = 0; rank < t->ranks; rank++)
+    for (size_t rank = 0; rank < t->ranks; rank++) {
         shares[rank] = t->share[rank] + p->offset;
+        if (!fp32) /* else the sum is looked at */
+            sensors_values(t, index, shares[rank], n);
+    }
     return (!fp32 && wire_has_own_scales(&t->settings) ? reduce_own : reduce_shared)(
         t, index, &draw, shares, n, t->share[0] + p->offset, why);
 }

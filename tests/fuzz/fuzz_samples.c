@@ -13,7 +13,7 @@ static void try_file(const uint8_t *data, size_t size)
     plumb_samples samples;
     plumb_error why = {0};
 
-    fuzz_file(PLS_FILE, data, size);
+    fuzz_file("sites-rank00000.pls", data, size);
     if (plumb_samples_read(scratch_directory, &samples, &why) != PLUMB_OK) {
         FUZZ_CHECK(why.message[0] != 0 && samples.at == NULL);
         return;
@@ -23,6 +23,21 @@ static void try_file(const uint8_t *data, size_t size)
         FUZZ_CHECK(i == 0 || samples.at[i].step >= samples.at[i - 1].step);
     }
     plumb_samples_free(&samples);
+}
+
+static void try_histograms(const uint8_t *data, size_t size)
+{
+    plumb_histograms histograms;
+    plumb_error why = {0};
+
+    fuzz_file("spectra-rank00000.pls", data, size);
+    if (plumb_histograms_read(scratch_directory, &histograms, &why) != PLUMB_OK) {
+        FUZZ_CHECK(why.message[0] != 0 && histograms.at == NULL);
+        return;
+    }
+    for (size_t i = 0; i < histograms.count; i++)
+        FUZZ_CHECK(histograms.at[i].sample.site < histograms.site_count);
+    plumb_histograms_free(&histograms);
 }
 
 static void mend(uint8_t *bytes, size_t size)
@@ -55,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     mend(copy, size);
     try_file(copy, size);
+    try_histograms(copy, size);
     free(copy);
     return 0;
 }

@@ -55,6 +55,7 @@ static plumb_sample sample(uint64_t step, uint32_t site)
     return (plumb_sample){.step = step,
                           .site = site,
                           .scale = f,
+                          .least_scale = f / 2,
                           .amax = 2 * f,
                           .decoded_amax = 3 * f,
                           .headroom = 4 * f,
@@ -68,10 +69,10 @@ static plumb_sample sample(uint64_t step, uint32_t site)
 static bool equal(const plumb_sample *a, const plumb_sample *b)
 {
     return a->step == b->step && a->site == b->site && a->scale == b->scale &&
-           a->amax == b->amax && a->decoded_amax == b->decoded_amax &&
-           a->headroom == b->headroom && a->total == b->total &&
-           a->saturated == b->saturated && a->flushed == b->flushed && a->zero == b->zero &&
-           a->nonfinite == b->nonfinite;
+           a->least_scale == b->least_scale && a->amax == b->amax &&
+           a->decoded_amax == b->decoded_amax && a->headroom == b->headroom &&
+           a->total == b->total && a->saturated == b->saturated &&
+           a->flushed == b->flushed && a->zero == b->zero && a->nonfinite == b->nonfinite;
 }
 
 static const char *const sites[] = {"layer.0/mlp/x", "layer.1/mlp/x", "head/x"};
@@ -121,8 +122,8 @@ static void cuts(void)
 {
     size_t size;
     char *bytes = scratch_get("r/" PLS, &size);
-    /* 20 + text; chunks of 32 + 3 * 68 and 32 + 2 * 68 bytes */
-    const size_t header = size - (32 + 204) - (32 + 136), one = header + 32 + 204;
+    /* 20 + text; chunks of 32 + 3 * 72 and 32 + 2 * 72 bytes */
+    const size_t header = size - (32 + 216) - (32 + 144), one = header + 32 + 216;
 
     scratch_folder("c");
     for (size_t n = 0; n <= size; n++) {
@@ -171,7 +172,7 @@ static void damage(void)
 {
     size_t size;
     char *bytes = scratch_get("r/" PLS, &size);
-    const size_t first = size - (32 + 136) - 1, last = size - 1;
+    const size_t first = size - (32 + 144) - 1, last = size - 1;
     plumb_samples got;
 
     bytes[first] = (char)(bytes[first] ^ 1);
@@ -229,6 +230,7 @@ static void ranks(void)
     const plumb_sample want = {.step = 10,
                                .site = 2,
                                .scale = 4,
+                               .least_scale = b.least_scale,
                                .amax = 3,
                                .decoded_amax = 5,
                                .headroom = 0.5F,
@@ -332,6 +334,98 @@ static void foreign(void)
     check_done("foreign columns");
 }
 
+/* --- histograms ------------------------------------------------------------------- */
+
+#define SPECTRA "spectra-rank00000.pls"
+
+static plumb_histogram histogram(uint64_t step, uint32_t site)
+{
+    plumb_histogram h = {.sample = sample(step, site), .first = -40 + (int32_t)step};
+
+    for (int k = 0; k < PLUMB_BINS; k++)
+        h.bin[k] = (float)(100 * k + (int)step) + (float)site / 4;
+    return h;
+}
+
+static bool same_bins(const plumb_histogram *a, const plumb_histogram *b)
+{
+    return equal(&a->sample, &b->sample) && a->first == b->first &&
+           memcmp(a->bin, b->bin, sizeof a->bin) == 0;
+}
+
+static void histograms(void)
+{
+    const plumb_histogram rows[] = {histogram(30, 1), histogram(10, 2), histogram(30, 0)};
+    const plumb_histogram want[] = {histogram(10, 2), histogram(30, 0), histogram(30, 1)};
+    const plumb_sample beside[] = {sample(30, 1)};
+    plumb_histograms got;
+    plumb_samples samples;
+    plumb_run *run;
+    plumb_error why = {0};
+
+    scratch_folder("h");
+    CHECK_OK(plumb_run_create(scratch_at("h"), &run, &why), why);
+    CHECK_OK(plumb_run_histograms(run, sites, 3, rows, 2, &why), why);
+    CHECK_OK(plumb_run_samples(run, sites, 3, beside, 1, &why), why);
+    CHECK_OK(plumb_run_histograms(run, sites, 3, rows + 2, 1, &why), why);
+    CHECK(plumb_run_histograms(run, sites, 2, rows, 1, &why) == PLUMB_BAD_ARGUMENT,
+          "2 sites");
+    plumb_run_end(&run, "reached", 30, NULL);
+    CHECK_OK(plumb_histograms_read(scratch_at("h"), &got, &why), why);
+    CHECK(got.site_count == 3 && strcmp(got.site_names[1], sites[1]) == 0 && !got.torn &&
+              got.count == 3,
+          "%zu rows", got.count);
+    for (size_t i = 0; i < got.count && i < 3; i++)
+        CHECK(same_bins(&got.at[i], &want[i]), "row %zu", i);
+    plumb_histograms_free(&got);
+    CHECK_OK(plumb_samples_read(scratch_at("h"), &samples, &why), why);
+    CHECK(samples.count == 1 && equal(&samples.at[0], beside), "the samples beside");
+    plumb_samples_free(&samples);
+    CHECK(plumb_histograms_read(scratch_at("r"), &got, &why) == PLUMB_NOT_FOUND, "absent");
+    check_done("histograms");
+}
+
+/* A file as another trainer writes it, byte by byte: two bins, in any order. */
+static void foreign_bins(void)
+{
+    static const char header[] =
+        "{\"sites\":[\"a\"],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u32\"],"
+        "[\"bin_47\",\"f32\"],[\"bin_3\",\"f32\"],[\"first\",\"i32\"],[\"bin_48\",\"f32\"]]"
+        "}";
+    static const char payload[] = "\7\0\0\0\0\0\0\0"
+                                  "\0\0\0\0"
+                                  "\0\0\0\x3f"       /* 0.5 */
+                                  "\0\0\xc0\x3f"     /* 1.5 */
+                                  "\xf6\xff\xff\xff" /* -10 */
+                                  "\0\0\x80\x3f";    /* a bin that nobody knows */
+    plumb_histograms got;
+    plumb_error why = {0};
+
+    begin(header);
+    chunk(28, 1, 7, 7, payload, 28);
+    scratch_put("c/" SPECTRA, file, used);
+    CHECK_OK(plumb_histograms_read(scratch_at("c"), &got, &why), why);
+    if (CHECK(got.count == 1, "%zu rows", got.count)) {
+        const plumb_histogram *h = &got.at[0];
+        float sum = 0;
+
+        for (int k = 0; k < PLUMB_BINS; k++)
+            sum += h->bin[k];
+        CHECK(h->sample.step == 7 && h->first == -10 && h->bin[47] == 0.5f &&
+                  h->bin[3] == 1.5f && sum == 2,
+              "first %d, bins %g and %g of %g", h->first, (double)h->bin[47],
+              (double)h->bin[3], (double)sum);
+    }
+    plumb_histograms_free(&got);
+    begin("{\"sites\":[\"a\"],\"columns\":[[\"step\",\"u64\"],[\"site\",\"u32\"],"
+          "[\"bin_0\",\"u32\"]]}");
+    scratch_put("c/" SPECTRA, file, used);
+    CHECK(plumb_histograms_read(scratch_at("c"), &got, &why) == PLUMB_BAD_INPUT &&
+              strstr(why.message, "bin_0 must be f32") != NULL,
+          "bins of u32: %s", why.message);
+    check_done("histograms of others");
+}
+
 static void hostile(void)
 {
     static const char zeros[64] = {0};
@@ -391,6 +485,8 @@ int main(void)
     damage();
     ranks();
     foreign();
+    histograms();
+    foreign_bins();
     hostile();
     scratch_remove();
     return check_exit();

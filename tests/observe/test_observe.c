@@ -229,9 +229,9 @@ static void any_blocks(void)
 
 static void joining(void)
 {
-    plumb_sample a = {3, 4, 2, 10, 9, 0.5f, 100, 1, 2, 3, 4};
-    const plumb_sample b = {3, 4, 8, 5, 11, 2, 10, 10, 20, 30, 40};
-    const plumb_sample want = {3, 4, 8, 10, 11, 0.5f, 110, 11, 22, 33, 44};
+    plumb_sample a = {3, 4, 2, 2, 10, 9, 0.5f, 100, 1, 2, 3, 4};
+    const plumb_sample b = {3, 4, 8, 1, 5, 11, 2, 10, 10, 20, 30, 40};
+    const plumb_sample want = {3, 4, 8, 1, 10, 11, 0.5f, 110, 11, 22, 33, 44};
     plumb_sample c = b;
 
     plumb_sample_join(&c, &a);
@@ -240,13 +240,87 @@ static void joining(void)
         const plumb_sample *s = i == 0 ? &a : &c;
 
         CHECK(s->step == want.step && s->site == want.site && s->scale == want.scale &&
-                  s->amax == want.amax && s->decoded_amax == want.decoded_amax &&
-                  s->headroom == want.headroom && s->total == want.total &&
-                  s->saturated == want.saturated && s->flushed == want.flushed &&
-                  s->zero == want.zero && s->nonfinite == want.nonfinite,
+                  s->least_scale == want.least_scale && s->amax == want.amax &&
+                  s->decoded_amax == want.decoded_amax && s->headroom == want.headroom &&
+                  s->total == want.total && s->saturated == want.saturated &&
+                  s->flushed == want.flushed && s->zero == want.zero &&
+                  s->nonfinite == want.nonfinite,
               "join, way %d", i);
     }
     check_done("joining");
+}
+
+/* --- histograms ---------------------------------------------------------------------- */
+
+static bool bins_are(const plumb_histogram *h, const float *want)
+{
+    return memcmp(h->bin, want, sizeof h->bin) == 0;
+}
+
+/* 5 columns of 9: one by one behind the fours, and nothing of what lies between the rows. */
+static void exponents(void)
+{
+    float x[3][9];
+    plumb_exponents got = {{[130] = 100}};
+    uint64_t want[256] = {[130] = 100};
+
+    for (int i = 0; i < 27; i++)
+        x[i / 9][i % 9] = 0x1p100f;
+    for (int row = 0; row < 3; row++) {
+        x[row][0] = -8; /* exponent 3: field 130 */
+        x[row][1] = row == 0 ? 0x1.fffffep3f : 0.75f;
+        x[row][2] = row == 1 ? NAN : -INFINITY;
+        x[row][3] = row == 2 ? 0x1p-127f : -0.0f;
+        x[row][4] = 0x1p-126f;
+    }
+    want[130] += 4;
+    want[126] = 2;
+    want[255] = want[0] = want[1] = 3;
+    plumb_exponents_add(&got, x[0], 3, 5, 9);
+    CHECK(memcmp(got.at, want, sizeof want) == 0, "%d, %d, %d, %d, %d", (int)got.at[130],
+          (int)got.at[126], (int)got.at[255], (int)got.at[0], (int)got.at[1]);
+    plumb_exponents_join(&got, &got);
+    CHECK(got.at[130] == 208 && got.at[1] == 6, "joined");
+    check_done("exponents");
+}
+
+static void bins(void)
+{
+    plumb_exponents all = {{[0] = 7, [255] = 9}}; /* zeros and what is not finite */
+    uint64_t *const exponent = all.at;
+    plumb_histogram h = {.sample = {.step = 3}, .bin = {[4] = 5}};
+    float want[PLUMB_BINS] = {0};
+
+    CHECK(!plumb_histogram_fill(&h, &all) && bins_are(&h, want) && h.sample.step == 3,
+          "nothing but zeros, infinities and NaN");
+
+    exponent[130] = 3; /* 8 <= |x| < 16 is the last bin: the first is 8 * 2^-47 */
+    exponent[100] = 2;
+    exponent[83] = 1; /* in the first bin, and so is all below */
+    exponent[82] = 10;
+    exponent[1] = UINT64_C(1) << 40;
+    want[47] = 3;
+    want[17] = 2;
+    want[0] = 11 + 0x1p40f;
+    CHECK(plumb_histogram_fill(&h, &all) && bins_are(&h, want) && h.first == -44,
+          "a long one: first %d, %g and %g", h.first, (double)h.bin[0], (double)h.bin[47]);
+
+    memset(&all, 0, sizeof all);
+    memset(want, 0, sizeof want);
+    exponent[1] = 4; /* the least normal values; there is no room for 47 bins below */
+    exponent[5] = 6;
+    want[0] = 4;
+    want[4] = 6;
+    CHECK(plumb_histogram_fill(&h, &all) && bins_are(&h, want) && h.first == -126,
+          "small values: first %d", h.first);
+
+    memset(&all, 0, sizeof all);
+    memset(want, 0, sizeof want);
+    exponent[254] = 1;
+    want[47] = 1;
+    CHECK(plumb_histogram_fill(&h, &all) && bins_are(&h, want) && h.first == 80,
+          "FLT_MAX: first %d", h.first);
+    check_done("bins of a histogram");
 }
 
 static bool near(double a, double b)
@@ -323,6 +397,8 @@ int main(void)
     small_formats();
     any_blocks();
     joining();
+    exponents();
+    bins();
     deviations();
     differences();
     return check_exit();

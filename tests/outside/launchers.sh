@@ -68,14 +68,13 @@ ask again 0 sh -c 'until sh "$0" again; do :; done' "$place/train.sh"
 says again "Healthy up to step 40"
 limit again "4 line(s) are of steps that were logged before"
 
-export options="--plan"
 ask slow 0 sh "$place/train.sh" slow
-says slow "Plan only"
-export options="--silence 1.5 --grace 0.5 --plan"
+says slow "Healthy up to step 40"
+export options="--silence 1.5 --grace 0.5"
 ask silent 2 sh "$place/train.sh" slow
 says silent "was silent when asked to declare itself"
 ask alive 0 sh "$place/train.sh" alive
-says alive "Plan only"
+says alive "Healthy up to step 40"
 
 export options="--detached --grace 1"
 ask submitted 0 sh "$place/submit.sh" "$place/train.sh" fine
