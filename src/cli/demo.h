@@ -26,8 +26,8 @@ typedef struct demo_score {
     bool site_asked, site_right;  /* false where the place is not known or plays no part */
     bool alarm;                   /* clean or a decoy, and called numerics */
     int held, of;
-    int64_t failed_at;                /* the step at which the failure begins; 0: none */
-    double search, horizons, seconds; /* horizons: search and proof */
+    int64_t failed_at; /* the step at which the failure begins; 0: none */
+    double search, horizons, every_site, seconds; /* horizons: search and proof */
 } demo_score;
 
 /* One row of the table. */

@@ -104,6 +104,7 @@ demo_score demo_score_verdict(const json_t *planted, const json_t *verdict)
     s.of = (int)number_of(fix, "of");
     s.search = number_of(cost, "search");
     s.horizons = s.search + number_of(cost, "proof");
+    s.every_site = number_of(cost, "every_site");
     s.seconds = number_of(cost, "seconds");
     return s;
 }

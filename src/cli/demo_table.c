@@ -29,18 +29,34 @@ static int by_value(const void *a, const void *b)
 
 typedef struct summary {
     size_t count, right, alarms, faults;
-    double median, median_search, cpu;
+    double median, median_search, median_every_site, cpu;
 } summary;
 
+static double whole(const demo_score *score)
+{
+    return score->horizons;
+}
+
+static double search(const demo_score *score)
+{
+    return score->search;
+}
+
+static double every_site(const demo_score *score)
+{
+    return score->every_site;
+}
+
 /* Of the faults alone: a clean run has no horizon to speak of. */
-static double median_of(const demo_row *rows, size_t count, bool search)
+static double median_of(const demo_row *rows, size_t count,
+                        double (*value)(const demo_score *score))
 {
     double *values = calloc(count + 1, sizeof *values), median = 0;
     size_t n = 0;
 
     for (size_t i = 0; values != NULL && i < count; i++)
         if (rows[i].score.fault && rows[i].score.horizons > 0)
-            values[n++] = search ? rows[i].score.search : rows[i].score.horizons;
+            values[n++] = value(&rows[i].score);
     if (n > 0) {
         qsort(values, n, sizeof *values, by_value);
         median = (values[(n - 1) / 2] + values[n / 2]) / 2;
@@ -52,8 +68,9 @@ static double median_of(const demo_row *rows, size_t count, bool search)
 static summary sum_up(const demo_row *rows, size_t count)
 {
     summary s = {.count = count,
-                 .median = median_of(rows, count, false),
-                 .median_search = median_of(rows, count, true),
+                 .median = median_of(rows, count, whole),
+                 .median_search = median_of(rows, count, search),
+                 .median_every_site = median_of(rows, count, every_site),
                  .cpu = cpu_seconds()};
 
     for (size_t i = 0; i < count; i++) {
@@ -95,8 +112,9 @@ static void print_table(const demo_row *rows, size_t count, const summary *s)
         width = length > width ? length : width;
     }
     printf("%zu of %zu right; clean runs or decoys called numerics: %zu; median cost of a "
-           "fault: %.1f horizons, %.1f of them search\n\n",
-           s->right, s->count, s->alarms, s->median, s->median_search);
+           "fault: %.1f horizons, %.1f of them search (every site alone: %.1f)\n\n",
+           s->right, s->count, s->alarms, s->median, s->median_search,
+           s->median_every_site);
     printf("%-*s  %-20s %-20s %-11s %-8s %-5s %-7s %8s %7s\n", width, "scenario", "planted",
            "said", "scope", "evidence", "site", "held", "horizons", "seconds");
     for (size_t i = 0; i < count; i++)
@@ -111,13 +129,13 @@ static json_t *row_json(const demo_row *row)
 {
     const demo_score *s = &row->score;
 
-    return json_pack("{s:s,s:s,s:s,s:b,s:b,s:s,s:s,s:o,s:i,s:i,s:f,s:f,s:f}", "scenario",
-                     row->scenario->name, "planted", s->planted, "said", s->said, "right",
-                     s->right, "called_numerics_falsely", s->alarm, "scope", s->scope,
-                     "evidence", s->evidence, "site_right",
+    return json_pack("{s:s,s:s,s:s,s:b,s:b,s:s,s:s,s:o,s:i,s:i,s:f,s:f,s:f,s:f}",
+                     "scenario", row->scenario->name, "planted", s->planted, "said",
+                     s->said, "right", s->right, "called_numerics_falsely", s->alarm,
+                     "scope", s->scope, "evidence", s->evidence, "site_right",
                      s->site_asked ? json_boolean(s->site_right) : json_null(), "held",
                      s->held, "of", s->of, "search", s->search, "horizons", s->horizons,
-                     "seconds", s->seconds);
+                     "every_site", s->every_site, "seconds", s->seconds);
 }
 
 static json_t *table_json(const demo_row *rows, size_t count, const summary *s)
@@ -126,11 +144,11 @@ static json_t *table_json(const demo_row *rows, size_t count, const summary *s)
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(all, row_json(&rows[i]));
-    return json_pack("{s:{s:I,s:I,s:I,s:f,s:f,s:f},s:o}", "summary", "right",
+    return json_pack("{s:{s:I,s:I,s:I,s:f,s:f,s:f,s:f},s:o}", "summary", "right",
                      (json_int_t)s->right, "of", (json_int_t)s->count,
                      "called_numerics_falsely", (json_int_t)s->alarms, "median_horizons",
-                     s->median, "median_search", s->median_search, "cpu_seconds", s->cpu,
-                     "scenarios", all);
+                     s->median, "median_search", s->median_search, "median_every_site",
+                     s->median_every_site, "cpu_seconds", s->cpu, "scenarios", all);
 }
 
 int demo_show_table(const demo_row *rows, size_t count, bool json)

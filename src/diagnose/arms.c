@@ -48,11 +48,14 @@ void plumb_describe_failure(const plumb_failure *failure, char *text, size_t siz
             step, failure->value, failure->threshold);
         break;
     case PLUMB_FAILS_ARITHMETIC:
-        snprintf(
-            text, size,
-            "fails at step %lld: the same weights are %+.3f nats worse in bf16 than in "
-            "the run's own arithmetic, more than %.3f",
-            step, failure->value, failure->threshold);
+        if (plumb_unjudged(failure))
+            snprintf(text, size, "leaves weights that could not be judged in bf16");
+        else
+            snprintf(
+                text, size,
+                "fails at step %lld: the same weights are %+.3f nats worse in bf16 than in "
+                "the run's own arithmetic, more than %.3f",
+                step, failure->value, failure->threshold);
         break;
     case PLUMB_FAILS_INVARIANT:
         snprintf(text, size,
@@ -371,16 +374,13 @@ double plumb_arm_band(const plumb_experiment *x)
     return reach < most * x->band ? reach : most * x->band;
 }
 
-/* Questions with rules are arms: something of the run is changed.  Which class it is the band alone
- * decides: a class that is innocent may take a good part of the gap away by chance.
- */
 static plumb_predicates predicates_of(const plumb_experiment *x, const plumb_question *q)
 {
     plumb_predicates predicates = x->predicates;
 
     predicates.twin = q->paired;
     predicates.band = q->paired == NULL ? 0 : x->band;
-    if (q->paired != NULL && q->rules != NULL && (x->class_count > 0 || x->all_classes))
+    if (q->part)
         predicates.band = plumb_arm_band(x);
     return predicates;
 }
@@ -499,6 +499,12 @@ static plumb_status check_arm(plumb_experiment *x, const char *label,
         *counts = false;
         return plumb_limit(x, "The trainer refused \"%s\", so it was not tried.", label);
     }
+    if (plumb_unjudged(&outcome->failure)) {
+        *counts = false;
+        return plumb_limit(
+            x, "The weights of \"%s\" could not be judged in bf16: it counts for nothing.",
+            label);
+    }
     if (plumb_history_confounded(&outcome->history, &x->own.history) > 0) {
         *counts = false;
         return plumb_limit(
@@ -528,6 +534,7 @@ plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *l
         .start = x->start,
         .start_step = x->start_step,
         .paired = x->start != NULL ? &x->start_twin.history : &x->twin.history,
+        .part = x->class_count > 0 || x->all_classes,
     };
     plumb_status status = plumb_ask(x, &question, &outcome, why);
 

@@ -1,6 +1,9 @@
-/* Delta debugging over parts.  The current set is cut into n pieces; a piece that heals
- * alone becomes the current set, else a complement that heals, else n doubles.  Answers are
- * remembered as bit rows, so that a subset which comes up again costs nothing.
+/* Delta debugging over parts.  First the wager that one part is all there is: of two halves one is
+ * asked, and where it does not heal the other is believed to, until one part is left, which is
+ * asked.  An arm that does not heal fails early and costs little, so the wager is cheap, and where
+ * it is lost its answers serve what follows.  Then the current set is cut into n pieces; a piece
+ * that heals alone becomes the current set, else a complement that heals, else n doubles.  Answers
+ * are remembered as bit rows, so that a subset which comes up again costs nothing.
  */
 #include "diagnose/ddmin.h"
 
@@ -90,6 +93,40 @@ static plumb_status reduce(hunt *h, size_t *set, size_t *count, size_t n, bool c
     return PLUMB_OK;
 }
 
+/* set becomes the least set that was seen to heal on the way to one part. */
+static plumb_status wager(hunt *h, size_t *set, size_t *count, size_t *piece,
+                          plumb_error *why)
+{
+    size_t from = 0, left = *count; /* what is believed to heal: set[from .. from + left) */
+
+    while (left > 1 && !h->exhausted) {
+        bool heals;
+        const size_t half = cut(set + from, left, 0, 2, false, piece);
+        const plumb_status status = ask(h, piece, half, &heals, why);
+
+        if (status != PLUMB_OK)
+            return status;
+        if (heals) {
+            memmove(set, piece, half * sizeof *set);
+            *count = left = half;
+            from = 0;
+        } else {
+            from += half;
+            left -= half;
+        }
+    }
+    if (*count == 1 || h->exhausted)
+        return PLUMB_OK;
+    bool heals;
+    const plumb_status status = ask(h, set + from, 1, &heals, why);
+
+    if (status == PLUMB_OK && heals) {
+        set[0] = set[from];
+        *count = 1;
+    }
+    return status;
+}
+
 static plumb_status minimise(hunt *h, size_t *set, size_t *count, size_t *piece,
                              plumb_error *why)
 {
@@ -137,6 +174,8 @@ plumb_status plumb_ddmin(size_t part_count, plumb_oracle *oracle, void *context,
     for (size_t i = 0; i < part_count; i++)
         kept[i] = i;
     *kept_count = part_count;
+    if (status == PLUMB_OK)
+        status = wager(&h, kept, kept_count, piece, why);
     if (status == PLUMB_OK)
         status = minimise(&h, kept, kept_count, piece, why);
     *exhausted = h.exhausted;

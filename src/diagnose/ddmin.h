@@ -2,7 +2,7 @@
  *
  * A pure function of its oracle.  Zeller and Hildebrandt, "Simplifying and Isolating
  * Failure-Inducing Input", IEEE TSE 28(2), 2002: subsets first, then complements, then finer
- * pieces.  The result is 1-minimal: leaving out any single part of it no longer heals, unless
+ * pieces; before it a bisection that holds if a single part is to blame.  The result is 1-minimal: leaving out any single part of it no longer heals, unless
  * the budget ended the search.
  */
 #ifndef DIAGNOSE_DDMIN_H

@@ -53,6 +53,7 @@ typedef struct plumb_question {
     double lr_scale;
     bool sensors, unjudged, anew;
     bool everywhere; /* all of it in bf16: its weights have no other arithmetic */
+    bool part; /* of a class: the rest of it stays in few bits, so it may stray further */
     const plumb_history *paired; /* the twin for predicate (c); NULL: (a) and (b) only */
     const int64_t *checkpoint_at;
     size_t checkpoint_count;
@@ -62,6 +63,7 @@ typedef struct plumb_question {
 typedef struct plumb_fix {
     json_t *rules;
     char *text;
+    bool part; /* less than a class: judged as such an arm is */
     int held, of;
     json_t *seeds;
     int64_t past_step, returned_at; /* returned_at 0: not seen to return */
@@ -87,6 +89,8 @@ typedef struct plumb_experiment {
     /* own, repeat, twin, band */
     plumb_outcome own, again, twin;
     plumb_failure failure;
+    bool
+        repeat_open; /* the repeat ended at a checkpoint: the rest is repeated from there */
     int64_t horizon; /* the last step that an arm must reach alive */
     double band, twin_gap;
     char band_text[256];
@@ -195,9 +199,18 @@ plumb_status plumb_weights_compare(plumb_experiment *x, const plumb_question *qu
                                    const plumb_outcome *outcome, double *worse,
                                    int64_t *step, plumb_error *why);
 
-/* Where the run fails by (d), every arm is judged by (d) too: sets outcome->failure. */
+/* Whether the weights of a checkpoint of the run are already worse in bf16 than in the run's own
+ * arithmetic, or it cannot be seen: what is kept there has the fault in it.
+ */
+plumb_status plumb_weights_adapted(plumb_experiment *x, const char *ref, int64_t step,
+                                   bool *adapted, plumb_error *why);
+
+/* Where the run fails by (d), every arm is judged by (d) too: sets outcome->failure.  An arm that
+ * cannot be judged so has a failure without a value: plumb_unjudged.
+ */
 plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *question,
                                  plumb_outcome *outcome, plumb_error *why);
+bool plumb_unjudged(const plumb_failure *failure);
 
 /* --- invariants.c: predicate (e) -------------------------------------------------------- */
 
@@ -212,6 +225,9 @@ bool plumb_format_is_low(const char *own);
 
 bool plumb_set_by_class(const plumb_experiment *x, plumb_class class_, plumb_set *set);
 bool plumb_set_join(const plumb_set *a, const plumb_set *b, plumb_set *out);
+
+/* Every site of few bits with the class, GEMM and operand of one of the set. */
+bool plumb_set_of_kind(const plumb_experiment *x, const plumb_set *set, plumb_set *out);
 bool plumb_set_has(const plumb_set *set, size_t site);
 void plumb_set_free(plumb_set *set);
 
@@ -232,6 +248,9 @@ void plumb_mark_sites(const plumb_experiment *x, const plumb_samples *samples,
                       const plumb_set *set, bool *marks);
 
 /* --- trials.c ------------------------------------------------------------------------ */
+
+/* Counterfactuals of another set say nothing of this one. */
+void plumb_forget_trials(plumb_experiment *x);
 
 /* The use that a trial's rules ask for; they may differ between sites, then the first. */
 void plumb_trial_use(const plumb_experiment *x, plumb_trial trial,
@@ -276,8 +295,10 @@ plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_repeat_late(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_healthy(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_repeat_rest(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_guess(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_classes(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why);

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FEW: up to so many sites in several layers are tried one by one; more cost too many arms where
+/* ARM_BUDGET: in all; a level gets what a few parts of many need, since where every part is needed
+ * an arm for each of them tells no more than that.
+ *
+ * FEW: up to so many sites in several layers are tried one by one; more cost too many arms where
  * every one of them is needed.
  */
 enum { ARM_BUDGET = 64, LEVELS = 4, FEW = 8 };
@@ -111,9 +114,18 @@ static plumb_status heals_alone(void *context, const size_t *parts, size_t count
     return status;
 }
 
+static size_t level_budget(size_t parts)
+{
+    size_t budget = 4;
+
+    for (size_t n = 1; n < parts; n *= 2)
+        budget += 3;
+    return budget;
+}
+
 /* --- levels --------------------------------------------------------------------------------- */
 
-static plumb_status narrow_level(narrowing *n, int depth, plumb_set *current, size_t budget,
+static plumb_status narrow_level(narrowing *n, int depth, plumb_set *current, size_t most,
                                  bool *exhausted, plumb_error *why)
 {
     level l;
@@ -129,8 +141,13 @@ static plumb_status narrow_level(narrowing *n, int depth, plumb_set *current, si
     if (kept == NULL)
         status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a level of the search");
     if (status == PLUMB_OK && l.group_count > 1) {
-        status = plumb_ddmin(l.group_count, heals_alone, n, budget, kept, &kept_count,
-                             exhausted, why);
+        const size_t level_most = level_budget(l.group_count);
+        bool cut_short;
+
+        status = plumb_ddmin(l.group_count, heals_alone, n,
+                             level_most < most ? level_most : most, kept, &kept_count,
+                             &cut_short, why);
+        *exhausted |= cut_short;
         if (status == PLUMB_OK && !gather(&l, kept, kept_count, &next))
             status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a set of sites");
         if (status == PLUMB_OK) {
@@ -200,6 +217,13 @@ static void drop_needless_class(plumb_experiment *x)
     x->classes[0] = sites[x->culprits.at[0]].class_;
 }
 
+static size_t arms_left(const plumb_experiment *x, size_t before)
+{
+    const size_t asked = x->search_arms - before;
+
+    return asked < ARM_BUDGET ? ARM_BUDGET - asked : 0;
+}
+
 plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
 {
     narrowing n = {.x = x, .furthest_step = x->failure.step};
@@ -215,21 +239,24 @@ plumb_status plumb_stage_narrow(plumb_experiment *x, plumb_error *why)
         return PLUMB_OK;
     }
     status = plumb_question_now(x, why, "Where inside the class?");
-    for (int depth = 0; depth < LEVELS && status == PLUMB_OK && !exhausted; depth++) {
+    for (int depth = 0; depth < LEVELS && status == PLUMB_OK; depth++) {
         if (depth == LEVELS - 1 && !worth_single_sites(x, &x->culprits)) {
             unsearched = true;
             break;
         }
-        status = narrow_level(&n, depth, &x->culprits,
-                              ARM_BUDGET - (x->search_arms - before), &exhausted, why);
+        status =
+            narrow_level(&n, depth, &x->culprits, arms_left(x, before), &exhausted, why);
     }
     if (status != PLUMB_OK)
         return status;
     drop_needless_class(x);
     x->scope = scope_of(x, &x->culprits);
     if (exhausted)
-        status = plumb_limit(
-            x, "The search stopped after %d arms; a smaller set may heal too.", ARM_BUDGET);
+        status =
+            plumb_limit(x,
+                        "The search of the place stopped after %zu arms; a smaller set "
+                        "may heal too.",
+                        x->search_arms - before);
     if (status == PLUMB_OK && unsearched)
         status =
             plumb_limit(x,

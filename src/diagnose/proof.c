@@ -63,6 +63,7 @@ static plumb_status ask_fixed(plumb_experiment *x, seed_trial *t, json_t *rules,
                                      .rules = rules,
                                      .stop_at = stop_at,
                                      .seed_shift = (uint64_t)t->shift,
+                                     .part = x->fix.part,
                                      .paired = &t->twin.history};
 
     return plumb_ask(x, &question, &t->fixed, why);
@@ -198,6 +199,7 @@ static plumb_status run_fixed(plumb_experiment *x, json_t *rules, bool *held,
                                      .rules = rules,
                                      .stop_at = x->horizon,
                                      .sensors = true,
+                                     .part = x->fix.part,
                                      .paired = &x->twin.history,
                                      .checkpoint_at = wishes,
                                      .checkpoint_count = room ? 2 : 1};
@@ -210,7 +212,7 @@ static plumb_status run_fixed(plumb_experiment *x, json_t *rules, bool *held,
     return status;
 }
 
-static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
+static plumb_status prove(plumb_experiment *x, json_t *rules, bool part, const char *text,
                           plumb_error *why)
 {
     plumb_fix *fix = &x->fix;
@@ -221,6 +223,7 @@ static plumb_status prove(plumb_experiment *x, json_t *rules, const char *text,
     free(fix->text);
     *fix = (plumb_fix){.rules = json_incref(rules),
                        .text = plumb_text("%s", text),
+                       .part = part,
                        .seeds = json_array(),
                        .past_step = x->horizon};
     if (fix->text == NULL || fix->seeds == NULL)
@@ -259,13 +262,13 @@ static plumb_status prove_trials(plumb_experiment *x, const char *what, plumb_er
         plumb_trial_use(x, (plumb_trial)t, use);
         snprintf(text, sizeof text, "%s as %s (%s)", what, use,
                  plumb_trial_text((plumb_trial)t));
-        status = prove(x, x->trial_rules[t], text, why);
+        status = prove(x, x->trial_rules[t], true, text, why);
     }
     return status;
 }
 
-static plumb_status prove_set(plumb_experiment *x, const plumb_set *set, const char *what,
-                              plumb_error *why)
+static plumb_status prove_set(plumb_experiment *x, const plumb_set *set, bool part,
+                              const char *what, plumb_error *why)
 {
     char text[300];
     json_t *rules = plumb_rules_over(x, set, "bf16", true);
@@ -273,7 +276,7 @@ static plumb_status prove_set(plumb_experiment *x, const plumb_set *set, const c
     if (rules == NULL)
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules");
     snprintf(text, sizeof text, "%s in bf16", what);
-    const plumb_status status = prove(x, rules, text, why);
+    const plumb_status status = prove(x, rules, part, text, why);
 
     json_decref(rules);
     return status;
@@ -289,7 +292,7 @@ static plumb_status prove_class(plumb_experiment *x, plumb_error *why)
 
     snprintf(text, sizeof text, "class %s", plumb_class_name(x->classes[0]));
     const plumb_status status =
-        whole.count > x->culprits.count ? prove_set(x, &whole, text, why) : PLUMB_OK;
+        whole.count > x->culprits.count ? prove_set(x, &whole, false, text, why) : PLUMB_OK;
 
     plumb_set_free(&whole);
     return status;
@@ -298,7 +301,7 @@ static plumb_status prove_class(plumb_experiment *x, plumb_error *why)
 static plumb_status prove_everything(plumb_experiment *x, plumb_error *why)
 {
     json_t *rules = plumb_rules_everywhere("bf16");
-    const plumb_status status = prove(x, rules, "everything in bf16", why);
+    const plumb_status status = prove(x, rules, false, "everything in bf16", why);
 
     json_decref(rules);
     return status;
@@ -313,8 +316,42 @@ static plumb_status prove_place(plumb_experiment *x, plumb_error *why)
     plumb_status status = prove_trials(x, what, why);
 
     if (status == PLUMB_OK && !x->fix.holds && x->culprits.count > 0 && !x->all_classes)
-        status = prove_set(x, &x->culprits, what, why);
+        status = prove_set(x, &x->culprits, true, what, why);
     return status;
+}
+
+/* What heals from a checkpoint on and not from the start may be too little of the same kind: the same
+ * operands in every layer cost one run, a search from the start many.
+ */
+static plumb_status prove_kind(plumb_experiment *x, plumb_error *why)
+{
+    plumb_set kind;
+
+    if (x->class_count != 1 || x->culprits.count == 0)
+        return PLUMB_OK;
+    if (!plumb_set_of_kind(x, &x->culprits, &kind))
+        return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a set of sites");
+    if (kind.count == x->culprits.count) {
+        plumb_set_free(&kind);
+        return PLUMB_OK;
+    }
+    char what[200];
+
+    plumb_set_describe(x, &kind, what, sizeof what);
+    const plumb_status status = prove_set(x, &kind, true, what, why);
+
+    if (status != PLUMB_OK || !x->fix.holds) {
+        plumb_set_free(&kind);
+        return status;
+    }
+    plumb_set_free(&x->culprits);
+    x->culprits = kind;
+    x->scope = "class";
+    plumb_forget_trials(x);
+    return plumb_state(x, "compared",
+                       "What heals from step %lld on is too little from step 1; the same "
+                       "operands in every layer are enough. A smaller set may be, too.",
+                       (long long)x->start_step);
 }
 
 plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why)
@@ -326,6 +363,8 @@ plumb_status plumb_stage_proof(plumb_experiment *x, plumb_error *why)
     if (status == PLUMB_OK)
         status = prove_place(x, why);
     /* Held on the first seed and not on others is another matter than not held at all. */
+    if (status == PLUMB_OK && x->start != NULL && x->fix.held == 0)
+        status = prove_kind(x, why);
     if (status == PLUMB_OK && x->start != NULL && x->fix.held == 0) {
         status = plumb_search_from_start(x, why);
         if (status == PLUMB_OK)

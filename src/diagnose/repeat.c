@@ -1,6 +1,8 @@
 /* The run itself, and the same request once more: does it fail, and does it fail again?  The
  * repeat runs without sensors, so one run answers two questions: whether the failure repeats,
- * and whether the sensors had a hand in it.
+ * and whether the sensors had a hand in it.  It leaves the checkpoints from which the search may
+ * begin, so it is asked when the step of the failure is known: at once where the run fails by
+ * itself, else after the twin.
  */
 #include "diagnose/experiment.h"
 
@@ -9,7 +11,10 @@
 #include <stdio.h>
 
 /* FIRST_MORE: the proof asks for repeat 3. */
-enum { HEALTHY_REPEAT = 50, EXPECTED_ARMS = 12, MORE_REPEATS = 3, FIRST_MORE = 4 };
+enum { SHORT_REPEAT = 50, EXPECTED_ARMS = 12, MORE_REPEATS = 3, FIRST_MORE = 4 };
+
+/* A gap is smoothed, so what opens it lies some steps before it shows. */
+enum { BEFORE_FAILURE = 5, BEFORE_GAP = 10 };
 
 /* The end of a run that is no training result, as a verdict. */
 static plumb_status settle_no_result(plumb_experiment *x, const plumb_outcome *outcome)
@@ -91,9 +96,32 @@ plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why)
 
 /* --- the repeat ----------------------------------------------------------------------- */
 
+/* Weights that have adapted and violated invariants are no matter of one more run's loss: such a run
+ * is repeated for its digits alone.
+ */
+static bool loss_fails(const plumb_experiment *x)
+{
+    return x->failure.predicate != PLUMB_FAILS_NOT &&
+           x->failure.predicate != PLUMB_FAILS_ARITHMETIC &&
+           x->failure.predicate != PLUMB_FAILS_INVARIANT;
+}
+
+static plumb_question same_again(const plumb_experiment *x, const char *label, int repeat)
+{
+    const bool fails = loss_fails(x), brief = !fails && x->horizon > SHORT_REPEAT;
+
+    return (plumb_question){
+        .phase = "repeat",
+        .label = label,
+        .stop_at = brief ? SHORT_REPEAT : x->horizon,
+        .repeat = repeat,
+        .unjudged = x->failure.predicate != PLUMB_FAILS_NOT && !fails,
+        .paired = x->failure.predicate == PLUMB_FAILS_GAP ? &x->twin.history : NULL};
+}
+
 static plumb_status settle_not_reproducible(plumb_experiment *x, int64_t differ)
 {
-    const bool own_fails = x->own.failure.predicate != PLUMB_FAILS_NOT;
+    const bool own_fails = loss_fails(x);
     const plumb_outcome *one = own_fails ? &x->own : &x->again,
                         *other = own_fails ? &x->again : &x->own;
     char text[400], rest[80] = "does not fail", parting[60] = "";
@@ -112,12 +140,17 @@ static plumb_status settle_not_reproducible(plumb_experiment *x, int64_t differ)
 static plumb_status say_same(plumb_experiment *x, bool by_hash)
 {
     const bool sensors = x->offers_observe;
+    char until[80];
 
+    if (x->repeat_open)
+        snprintf(until, sizeof until, " up to step %lld, before the failure,",
+                 (long long)x->again.last_step);
     return plumb_state(
         x, "compared",
-        "Repeated with the same seed, the run is the same %s on every common step%s%s.",
+        "Repeated with the same seed%s the run is the same %s on every common step%s%s.",
+        x->repeat_open ? until : ",",
         by_hash ? "bit for bit (state_hash)" : "in every printed digit of the loss",
-        x->failure.predicate != PLUMB_FAILS_NOT ? ", failure included" : "",
+        loss_fails(x) && !x->repeat_open ? ", failure included" : "",
         sensors ? "; the repeat had its sensors off, so they do not move the result" : "");
 }
 
@@ -140,10 +173,7 @@ static plumb_status insist(plumb_experiment *x, int64_t differ, plumb_error *why
         char label[48];
 
         snprintf(label, sizeof label, "the same again, time %d", k + 3);
-        const plumb_question question = {.phase = "repeat",
-                                         .label = label,
-                                         .stop_at = x->horizon,
-                                         .repeat = FIRST_MORE + k};
+        const plumb_question question = same_again(x, label, FIRST_MORE + k);
 
         status = plumb_ask(x, &question, &more, why);
         if (status != PLUMB_OK)
@@ -169,11 +199,9 @@ static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *w
 {
     plumb_outcome third;
     bool by_hash;
-    const plumb_question question = {.phase = "repeat",
-                                     .label = "the run itself, a third time, sensors on",
-                                     .stop_at = x->horizon,
-                                     .repeat = 2,
-                                     .sensors = true};
+    plumb_question question = same_again(x, "the run itself, a third time, sensors on", 2);
+
+    question.sensors = true;
     plumb_status status = plumb_ask(x, &question, &third, why);
 
     if (status != PLUMB_OK)
@@ -189,7 +217,7 @@ static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *w
             status = plumb_limit(x, "The sensors of this trainer change its numbers; the "
                                     "verdict is on the run without them.");
     } else {
-        if (x->failure.predicate != PLUMB_FAILS_NOT)
+        if (loss_fails(x))
             status = insist(x, differ, why);
         if (status == PLUMB_OK && !x->settled)
             status = plumb_limit(
@@ -207,7 +235,7 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
     bool by_hash = false;
     const int64_t differ =
         plumb_history_differ(&x->own.history, &x->again.history, &by_hash);
-    const bool own_fails = x->own.failure.predicate != PLUMB_FAILS_NOT;
+    const bool own_fails = loss_fails(x);
     const bool again_fails = x->again.failure.predicate != PLUMB_FAILS_NOT;
 
     if (!again_fails && !ended_cleanly(&x->again))
@@ -233,23 +261,68 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
     return status;
 }
 
-plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why)
+/* Asks for the repeat; to the last checkpoint only, if there is one to begin at. */
+static plumb_status repeat(plumb_experiment *x, bool open, plumb_error *why)
 {
-    const bool fails = x->failure.predicate != PLUMB_FAILS_NOT;
-    const int64_t f = x->failure.step, healthy = x->horizon;
-    const int64_t wishes[] = {f / 2, f - 5};
-    const bool wish = fails && plumb_cost_start_pays(f - 5, f, x->horizon, EXPECTED_ARMS);
-    const plumb_question question = {
-        .phase = "repeat",
-        .label = x->offers_observe ? "the same again, sensors off" : "the same again",
-        .stop_at = fails || healthy < HEALTHY_REPEAT ? x->horizon : HEALTHY_REPEAT,
-        .repeat = 1,
-        .checkpoint_at = wishes,
-        .checkpoint_count = wish ? 2 : 0,
-    };
+    const int64_t f = x->failure.step;
+    const int64_t close =
+        f - (x->failure.predicate == PLUMB_FAILS_GAP ? BEFORE_GAP : BEFORE_FAILURE);
+    const int64_t wishes[] = {f / 2, close};
+    const bool wish =
+        loss_fails(x) && plumb_cost_start_pays(close, f, x->horizon, EXPECTED_ARMS);
+    plumb_question question = same_again(
+        x, x->offers_observe ? "the same again, sensors off" : "the same again", 1);
+
+    question.checkpoint_at = wishes;
+    question.checkpoint_count = wish ? 2 : 0;
+    x->repeat_open = open && wish && x->offers_checkpoint && x->declaration.site_count > 0;
+    if (x->repeat_open) {
+        question.stop_at = close;
+        question.unjudged = true;
+    }
     plumb_status status = plumb_question_now(x, why, "Does it do the same again?");
 
     if (status == PLUMB_OK)
         status = plumb_ask(x, &question, &x->again, why);
+    return status;
+}
+
+/* The whole of it, where the way to the failure was not repeated from a checkpoint. */
+static plumb_status repeat_whole(plumb_experiment *x, plumb_error *why)
+{
+    plumb_outcome_free(&x->again);
+    const plumb_status status = repeat(x, false, why);
+
     return status == PLUMB_OK ? judge_repeat(x, why) : status;
+}
+
+static plumb_status repeat_to_checkpoint(plumb_experiment *x, plumb_error *why)
+{
+    bool by_hash = false;
+    const plumb_status status = repeat(x, true, why);
+
+    if (status != PLUMB_OK)
+        return status;
+    if (!x->repeat_open)
+        return judge_repeat(x, why);
+    if (!ended_cleanly(&x->again) ||
+        plumb_history_differ(&x->own.history, &x->again.history, &by_hash) != 0)
+        return repeat_whole(x, why);
+    return say_same(x, by_hash);
+}
+
+plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why)
+{
+    return x->failure.predicate != PLUMB_FAILS_NOT ? repeat_to_checkpoint(x, why)
+                                                   : PLUMB_OK;
+}
+
+plumb_status plumb_stage_repeat_late(plumb_experiment *x, plumb_error *why)
+{
+    return x->again.history.count == 0 ? repeat_to_checkpoint(x, why) : PLUMB_OK;
+}
+
+plumb_status plumb_stage_repeat_rest(plumb_experiment *x, plumb_error *why)
+{
+    return x->repeat_open ? repeat_whole(x, why) : PLUMB_OK;
 }

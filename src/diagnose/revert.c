@@ -64,6 +64,7 @@ static plumb_status ask_kept(plumb_experiment *x, plumb_outcome *outcome, plumb_
                                      .stop_at = until,
                                      .start = x->start,
                                      .start_step = x->start_step,
+                                     .part = x->fix.part,
                                      .paired = &x->start_twin.history,
                                      .checkpoint_at = &until,
                                      .checkpoint_count = 1};

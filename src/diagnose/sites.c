@@ -66,6 +66,35 @@ bool plumb_set_join(const plumb_set *a, const plumb_set *b, plumb_set *out)
     return true;
 }
 
+static bool same_word(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_kind(const plumb_declared_site *a, const plumb_declared_site *b)
+{
+    return a->class_ == b->class_ && same_word(a->gemm, b->gemm) &&
+           same_word(a->operand, b->operand);
+}
+
+bool plumb_set_of_kind(const plumb_experiment *x, const plumb_set *set, plumb_set *out)
+{
+    const plumb_declaration *d = &x->declaration;
+
+    *out = (plumb_set){malloc((d->site_count + 1) * sizeof *out->at), 0};
+    if (out->at == NULL)
+        return false;
+    for (size_t i = 0; i < d->site_count; i++) {
+        bool among = false;
+
+        for (size_t k = 0; k < set->count && x->low[i] && !among; k++)
+            among = same_kind(&d->sites[i], &d->sites[set->at[k]]);
+        if (among)
+            out->at[out->count++] = i;
+    }
+    return true;
+}
+
 void plumb_set_free(plumb_set *set)
 {
     free(set->at);

@@ -76,6 +76,8 @@ static plumb_status check_resumed(plumb_experiment *x, const candidate *c, bool 
 
     *exact = outcome.history.count > 0 && same_batches && losses;
     *good = *exact && outcome.failure.predicate != PLUMB_FAILS_NOT;
+    if (*good)
+        x->repeat_open = false;
     plumb_outcome_free(&outcome);
     if (*exact && differs)
         status = say_hash_only(x, c->step);
@@ -109,9 +111,14 @@ static plumb_status check_twin(plumb_experiment *x, const candidate *c, bool *go
 static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool *give_up,
                                   plumb_error *why)
 {
-    bool good = false, exact = false;
-    plumb_status status = check_resumed(x, c, &good, &exact, why);
+    bool good = false, exact = false, adapted = false;
+    plumb_status status = PLUMB_OK;
 
+    if (x->weights_fail)
+        status = plumb_weights_adapted(x, c->ref, c->step, &adapted, why);
+    if (status != PLUMB_OK || adapted)
+        return status;
+    status = check_resumed(x, c, &good, &exact, why);
     *give_up = !exact;
     if (status == PLUMB_OK && !exact)
         return plumb_state(
@@ -164,7 +171,7 @@ plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
     int64_t before = apart < late ? apart : late;
     plumb_status status = PLUMB_OK;
 
-    if (!x->offers_checkpoint || x->declaration.site_count == 0 || x->weights_fail)
+    if (!x->offers_checkpoint || x->declaration.site_count == 0)
         return PLUMB_OK;
     while (status == PLUMB_OK && x->start == NULL && !give_up) {
         int64_t step;
@@ -192,13 +199,7 @@ static void forget(plumb_experiment *x)
     x->class_count = 0;
     x->all_classes = false;
     x->scope = NULL;
-    for (int t = 0; t < PLUMB_TRIAL_COUNT; t++) {
-        json_decref(x->trial_rules[t]);
-        x->trial_rules[t] = NULL;
-    }
-    x->trials = (plumb_trials){0};
-    x->story = (plumb_story){0};
-    x->mechanism = (plumb_mechanism){0};
+    plumb_forget_trials(x);
 }
 
 plumb_status plumb_search_from_start(plumb_experiment *x, plumb_error *why)

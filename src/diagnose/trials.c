@@ -99,6 +99,17 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
     return status;
 }
 
+void plumb_forget_trials(plumb_experiment *x)
+{
+    for (int t = 0; t < PLUMB_TRIAL_COUNT; t++) {
+        json_decref(x->trial_rules[t]);
+        x->trial_rules[t] = NULL;
+    }
+    x->trials = (plumb_trials){0};
+    x->story = (plumb_story){0};
+    x->mechanism = (plumb_mechanism){0};
+}
+
 plumb_status plumb_stage_mechanism(plumb_experiment *x, plumb_error *why)
 {
     plumb_spec own = {0};

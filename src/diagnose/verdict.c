@@ -141,6 +141,16 @@ static bool is_proof(const char *phase)
     return strcmp(phase, "proof") == 0 || strcmp(phase, "mask") == 0;
 }
 
+/* What people do without a search: cast each site back alone, from step 1, and watch it fail. */
+static double every_site(const plumb_experiment *x)
+{
+    int64_t sites = 0;
+
+    for (size_t i = 0; i < x->declaration.site_count; i++)
+        sites += x->low[i];
+    return in_horizons(x, sites * x->failure.decided);
+}
+
 static json_t *cost_json(const plumb_experiment *x)
 {
     double search = 0, proof = 0, seconds = 0;
@@ -151,9 +161,9 @@ static json_t *cost_json(const plumb_experiment *x)
         *(is_proof(r->phase) ? &proof : &search) += in_horizons(x, r->steps_run);
         seconds += r->seconds;
     }
-    return json_pack("{s:I,s:f,s:f,s:f,s:f}", "horizon_steps", (json_int_t)x->horizon,
-                     "search", search, "proof", proof, "seconds", seconds, "planned",
-                     x->planned);
+    return json_pack("{s:I,s:f,s:f,s:f,s:f,s:f}", "horizon_steps", (json_int_t)x->horizon,
+                     "search", search, "proof", proof, "every_site", every_site(x),
+                     "seconds", seconds, "planned", x->planned);
 }
 
 static const char *fix_level(const plumb_experiment *x)

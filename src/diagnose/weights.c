@@ -81,6 +81,29 @@ plumb_status plumb_weights_compare(plumb_experiment *x, const plumb_question *qu
     return status;
 }
 
+plumb_status plumb_weights_adapted(plumb_experiment *x, const char *ref, int64_t step,
+                                   bool *adapted, plumb_error *why)
+{
+    const plumb_question question = {.label = "the run itself"};
+    const plumb_metrics *own = row_of(&x->own.history, step + 1);
+    json_t *everywhere = plumb_rules_everywhere("bf16");
+    double loss = NAN;
+    plumb_status status = PLUMB_OK;
+
+    if (everywhere == NULL)
+        status = plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules");
+    else if (own != NULL)
+        status = one_step(x, &question, ref, everywhere, own, &loss, why);
+    json_decref(everywhere);
+    *adapted = own == NULL || !(loss - own->loss <= x->band);
+    return status;
+}
+
+bool plumb_unjudged(const plumb_failure *failure)
+{
+    return failure->predicate == PLUMB_FAILS_ARITHMETIC && isnan(failure->value);
+}
+
 plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *question,
                                  plumb_outcome *outcome, plumb_error *why)
 {
@@ -95,14 +118,12 @@ plumb_status plumb_weights_judge(plumb_experiment *x, const plumb_question *ques
 
     if (status != PLUMB_OK)
         return status;
-    if (isnan(worse))
-        return plumb_limit(x, "The weights of \"%s\" could not be judged in bf16.",
-                           question->label);
-    if (worse > x->band) {
-        outcome->failure =
-            (plumb_failure){PLUMB_FAILS_ARITHMETIC, step, step, worse, x->band};
-        plumb_rejudged(x, outcome);
-    }
+    if (worse <= x->band)
+        return PLUMB_OK;
+    if (isnan(worse)) /* not shown to heal; plumb_unjudged knows it from one that fails */
+        step = question->stop_at;
+    outcome->failure = (plumb_failure){PLUMB_FAILS_ARITHMETIC, step, step, worse, x->band};
+    plumb_rejudged(x, outcome);
     return PLUMB_OK;
 }
 

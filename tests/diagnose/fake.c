@@ -78,7 +78,7 @@ static void declare(const fake *f)
                   "schedule_steps", FAKE_STEPS, "features", "batch_hash", "state_hash",
                   f->without_lr_scale ? "data_seed" : "lr_scale", "sites", sites);
 
-    if (f->orders_die > 0)
+    if (f->orders_die > 0 || f->order_drift > 0)
         json_array_append_new(json_object_get(run, "features"), json_string("micro_order"));
     if (f->suspect > 0)
         json_array_append_new(json_object_get(run, "features"), json_string("observe"));
@@ -213,13 +213,17 @@ static bool starts_adapted(const plumb_arm *arm)
     return arm->request->start != NULL && strstr(arm->request->start, "adapted") != NULL;
 }
 
+/* An arm of the search, which casts some sites back and not all. */
+static bool is_searched(const plumb_arm *arm)
+{
+    return arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
+}
+
 static void write_history(const fake *f, const plumb_arm *arm, plumb_history *history)
 {
     const int64_t stop = arm->request->stop_at, fails = failing_step(f, arm);
     const uint64_t print = f->deaf ? 7 : fingerprint(f, arm);
-    const bool searched =
-        arm->rules != NULL && strcmp(arm->rules->at[0].globs[0], "*") != 0;
-
+    const bool searched = is_searched(arm);
     const bool few = cast_back(arm->rules) < 3;
     const bool by_chance =
         f->chance > 0 && few && searched && use_of(arm->rules, 0) != NULL;
@@ -241,10 +245,13 @@ static void write_history(const fake *f, const plumb_arm *arm, plumb_history *hi
             row->loss += f->adapts;
         if (fails == 0 && searched && few && step >= f->fails_at)
             row->loss += f->residue;
+        row->loss += f->order_drift * (double)arm->request->micro_order;
         if (fails > 0 && step >= f->drifts_from)
             row->loss += f->drift;
-        if (f->resumes_apart && arm->request->start != NULL)
+        if (f->resumes_apart && arm->request->start != NULL) {
             row->loss += 1e-3;
+            row->state_hash++;
+        }
         if (fails > 0 && step >= fails && f->gap > 0)
             row->loss += by_chance ? f->chance : f->gap;
         else if (fails > 0 && step >= fails)
@@ -278,7 +285,7 @@ static void keep_weights(const fake *f, const plumb_arm *arm, int64_t last,
         const long long step = (long long)arm->request->checkpoint_at[i];
         const bool adapted = step >= f->adapted_from && !healed(f, f->culprits, arm->rules);
 
-        if (step <= last && f->adapts > 0)
+        if (step <= last && f->adapts > 0 && !(f->arms_forget && is_searched(arm)))
             fprintf(events,
                     "{\"event\":\"checkpoint\",\"step\":%lld,\"ref\":\"at %lld%s\"}\n",
                     step, step, adapted ? " adapted" : "");
@@ -358,6 +365,8 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
         return plumb_fail(why, PLUMB_INTERRUPTED, "interrupted");
     snprintf(outcome->id, sizeof outcome->id, "%032d", f->runs);
     outcome->run_dir = strdup(f->directory);
+    if (arm->repeat == 1 && arm->request->checkpoint_count > 0)
+        f->wished = arm->request->checkpoint_at[arm->request->checkpoint_count - 1];
     if (f->refuses || (f->refuses_current && arm->rules != NULL &&
                        strcmp(arm->rules->at[0].use, "e4m3:current") == 0)) {
         outcome->end = PLUMB_END_REFUSED;

@@ -27,7 +27,8 @@ typedef struct fake {
     bool
         refuses_current; /* a rule that uses e4m3:current is refused, whatever was declared */
     int orders_die;      /* micro_order is offered, and so many of its two runs die */
-    bool arms_confounded;     /* only arms of the search see other batches */
+    double order_drift;   /* micro_order is offered, and each moves a run by so many nats */
+    bool arms_confounded; /* only arms of the search see other batches */
     bool fails_when_repeated; /* the first run is healthy */
     bool dies_when_repeated;  /* before its first step */
     int64_t repeat_late;      /* so many steps later the repeat fails */
@@ -42,7 +43,8 @@ typedef struct fake {
     double adapts; /* weights made without a healed culprit are so many nats worse in
                                  bf16, after step adapted_from; needs `checkpoint` */
     int64_t adapted_from;
-    bool shared; /* b.second.dy reads the codes of b.first.dy */
+    bool arms_forget; /* arms of the search leave no checkpoint */
+    bool shared;      /* b.second.dy reads the codes of b.first.dy */
     int suspect; /* number from 1 of the site that the statistics of the first run show to be
                         decoded twice as large; 0: no statistics */
     int rank;    /* that reports violations */
@@ -52,6 +54,7 @@ typedef struct fake {
     unsigned early_culprits; /* more of them in runs that begin before the checkpoint */
     /* what came of it */
     int runs;
+    int64_t wished; /* the last checkpoint that the repeat was asked for; 0: none */
     char directory[64];
 } fake;
 

@@ -1,39 +1,9 @@
 /* What was concluded from a checkpoint, or from the run alone, and has to be taken back: a fault
  * that strikes before the checkpoint, a gap seen only beside the twin, a run too short to judge.
  */
-#include "fake.h"
-
-#include "check.h"
+#include "verdict.h"
 
 #include <stdlib.h>
-
-static json_t *diagnose(fake *f, plumb_diagnose_settings settings)
-{
-    static const char *const command[] = {"fake", NULL};
-    json_t *verdict = NULL;
-    plumb_error why = {0};
-
-    fake_begin(f);
-    const plumb_runner runner = fake_runner(f);
-
-    settings.command = command;
-    CHECK_OK(plumb_diagnose_with(&runner, &settings, NULL, NULL, &verdict, &why), why);
-    return verdict;
-}
-
-static const char *text(const json_t *v, const char *key)
-{
-    const char *found = json_string_value(json_object_get(v, key));
-
-    return found != NULL ? found : "";
-}
-
-static void finish(fake *f, json_t *verdict, const char *name)
-{
-    json_decref(verdict);
-    fake_end(f);
-    check_done(name);
-}
 
 static size_t runs_from(const json_t *v, int64_t step)
 {
@@ -113,6 +83,45 @@ static void before_the_checkpoint(void)
     CHECK(strstr(text(fix, "text"), "e4m3:current") != NULL, "fix: %s", text(fix, "text"));
     CHECK(json_integer_value(json_object_get(fix, "held")) == 2, "the fix does not hold");
     finish(&f, v, "a second fault before the checkpoint");
+}
+
+/* The same operand of another layer is needed from the start: no search begins again. */
+static void more_of_a_kind(void)
+{
+    fake f = {
+        .culprits = 1u << 7, .early_culprits = 1u << 9, .fails_at = 20, .checkpoint = 15};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const json_t *sites = json_object_get(v, "sites"), *fix = json_object_get(v, "fix");
+
+    expect(v, "numerics", 1, "forward", "class");
+    CHECK(json_array_size(sites) == 2 && has_site(v, fake_names[7]) &&
+              has_site(v, fake_names[9]),
+          "not both places: %s", text(v, "headline"));
+    CHECK(mentions(v, "statements", "the same operands in every layer are enough") &&
+              !mentions(v, "statements", "begins again"),
+          "not said");
+    CHECK(json_integer_value(json_object_get(fix, "held")) == 2, "the fix does not hold");
+    finish(&f, v, "too little of one kind");
+}
+
+/* The way to the checkpoint is repeated in one run, the rest in one from there; where that has
+ * other numbers, the whole.
+ */
+static void in_two_parts(bool apart)
+{
+    fake f = {
+        .culprits = 1u << 3, .fails_at = 60, .checkpoint = 15, .resumes_apart = apart};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+    const long long fails =
+        json_integer_value(json_object_get(json_object_get(v, "failure"), "step"));
+    char part[80];
+
+    snprintf(part, sizeof part, "same seed up to step %lld, before the failure", fails - 5);
+    expect(v, "numerics", 1, "backward", "site");
+    CHECK(mentions(v, "statements", part), "not said: %s", part);
+    CHECK(mentions(v, "statements", "failure included") == apart, "the whole: %d", apart);
+    CHECK(mentions(v, "statements", "repeats the original and fails") != apart, "resumed");
+    finish(&f, v, apart ? "a repeat as a whole" : "a repeat in two parts");
 }
 
 /* Nobody gave a seed, and the trainer's own is one of those that the proof would take. */
@@ -280,6 +289,9 @@ int main(void)
     taken_back(false);
     taken_back(true);
     before_the_checkpoint();
+    more_of_a_kind();
+    in_two_parts(false);
+    in_two_parts(true);
     own_seed();
     seed_by_its_gap();
     too_short();

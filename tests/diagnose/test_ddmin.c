@@ -64,13 +64,14 @@ static void few_questions(void)
         bool exhausted;
 
         CHECK(run(&p, 16, 100, &exhausted) == 1u << part, "part %u not found", part);
-        CHECK(p.count <= 8, "%zu questions for one part of 16", p.count);
+        CHECK(p.count <= 5, "%zu questions for one part of 16", p.count);
     }
     check_done("one part of 16 is found by halving");
 }
 
 /* Any two parts of 16.  The numbers are those of the published algorithm as it stands here, and
- * pin its order: doubling the cut, and staying as fine after a complement healed.
+ * pin its order: the wager on one part, which is lost here; doubling the cut; staying as fine after a
+ * complement healed.
  */
 static void two_parts(void)
 {
@@ -85,8 +86,8 @@ static void two_parts(void)
             most = p.count > most ? p.count : most;
             total += p.count;
         }
-    CHECK(most <= 26, "%zu questions for the hardest pair", most);
-    CHECK(total <= 2276, "%zu questions for all pairs", total);
+    CHECK(most <= 29, "%zu questions for the hardest pair", most);
+    CHECK(total <= 2427, "%zu questions for all pairs", total);
     printf("# pairs of 16: at most %zu questions, %zu in all\n", most, total);
     check_done("pairs of 16");
 }

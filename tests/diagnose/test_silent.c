@@ -5,6 +5,16 @@
 
 #include <math.h>
 
+static size_t runs_of(const json_t *v, const char *phase)
+{
+    size_t i, count = 0;
+    json_t *one;
+
+    json_array_foreach(json_object_get(v, "runs"), i, one) count +=
+        strcmp(text(one, "phase"), phase) == 0;
+    return count;
+}
+
 static void gap_only(void)
 {
     fake f = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.3};
@@ -23,6 +33,17 @@ static void gap_only(void)
     CHECK(mentions(v, "limits", "masking"), "not said that masking was not tested");
     finish(&f, v, "a gap that the run alone does not show");
 
+    fake later = {.culprits = 1u << 3, .fails_at = 60, .gap = 0.3, .checkpoint = 5};
+
+    v = diagnose(&later, (plumb_diagnose_settings){0});
+    const long long fails =
+        json_integer_value(json_object_get(json_object_get(v, "failure"), "step"));
+
+    CHECK(fails >= 60 && later.wished == fails - 10,
+          "fails at %lld, and the repeat was asked for a checkpoint at %lld", fails,
+          (long long)later.wished);
+    finish(&later, v, "a gap: the repeat leaves checkpoints before it");
+
     fake inside = {.culprits = 1u << 3, .fails_at = 20, .gap = 0.05};
 
     v = diagnose(&inside, (plumb_diagnose_settings){0});
@@ -33,6 +54,20 @@ static void gap_only(void)
     v = diagnose(&inside, (plumb_diagnose_settings){.band = 0.02});
     expect(v, "numerics", 1, "backward", "site");
     finish(&inside, v, "the same gap under a band as asked");
+}
+
+/* A second order of sums is run where the first leaves a doubt. */
+static void orders_of_sums(double drift, size_t orders, double band)
+{
+    fake f = {.culprits = 1u << 3, .fails_at = 20, .order_drift = drift};
+    json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+
+    CHECK(runs_of(v, "band") == orders, "%zu orders for a drift of %g", runs_of(v, "band"),
+          drift);
+    CHECK(fabs(json_real_value(json_object_get(json_object_get(v, "band"), "nats")) -
+               band) < 1e-3,
+          "band %g", json_real_value(json_object_get(json_object_get(v, "band"), "nats")));
+    finish(&f, v, "orders of sums");
 }
 
 /* One of two culprits alone puts the failure off to the last steps of the horizon (74), where no
@@ -110,7 +145,23 @@ static void adapted_weights(void)
     expect_sites(v, both.culprits);
     CHECK(strcmp(text(json_object_get(v, "failure"), "predicate"), "gap") == 0, "%s",
           text(json_object_get(v, "failure"), "predicate"));
+    const json_t *runs = json_object_get(v, "runs"), *last = NULL;
+
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (strcmp(text(json_array_get(runs, i), "phase"), "class") == 0)
+            last = json_array_get(runs, i);
+    CHECK(json_integer_value(json_object_get(last, "start_step")) == 0,
+          "arms begin at a checkpoint with the fault in it");
     finish(&both, v, "an arm without the gap whose weights are still wrong");
+
+    fake blind = {
+        .culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .arms_forget = true};
+
+    v = diagnose(&blind, (plumb_diagnose_settings){0});
+    expect(v, "numerics", 1, "", "all classes");
+    CHECK(mentions(v, "limits", "could not be judged in bf16: it counts for nothing"),
+          "an arm that cannot be judged counts");
+    finish(&blind, v, "arms whose weights cannot be judged");
 
     fake little = {.culprits = 1u << 9, .checkpoint = 10, .adapts = 0.09};
 
@@ -163,16 +214,6 @@ static void violations(void)
     finish(&late, v, "nine steps are not ten");
 }
 
-static size_t runs_of(const json_t *v, const char *phase)
-{
-    size_t i, count = 0;
-    json_t *one;
-
-    json_array_foreach(json_object_get(v, "runs"), i, one) count +=
-        strcmp(text(one, "phase"), phase) == 0;
-    return count;
-}
-
 /* A site that looks worst is tried first; whether it is to blame, its arm says. */
 static void guesses(void)
 {
@@ -220,6 +261,8 @@ int main(void)
 {
     guesses();
     gap_only();
+    orders_of_sums(0.005, 1, 0.05);
+    orders_of_sums(0.01, 2, 0.06);
     late_gaps();
     adapted_weights();
     violations();
