@@ -12,15 +12,14 @@ static stage *const stages[] = {
     plumb_stage_look,        /* what does the command declare? */
     plumb_stage_plan,        /* what will it cost? */
     plumb_stage_own,         /* does it fail? */
-    plumb_stage_repeat,      /* and again? */
     plumb_stage_twin,        /* and in bf16? */
     plumb_stage_band,        /* what gap is noise? */
     plumb_stage_weights,     /* and its weights in other arithmetic? */
     plumb_stage_invariants,  /* and what must hold in any run? */
-    plumb_stage_repeat_late, /* and again, where only now a failure is known? */
+    plumb_stage_repeat,      /* and again, as far as arms may begin? */
     plumb_stage_healthy,     /* if nothing was found: that is the verdict */
     plumb_stage_start,       /* may the arms begin at a checkpoint? */
-    plumb_stage_repeat_rest, /* the repeat, where no checkpoint showed the failure again */
+    plumb_stage_repeat_rest, /* and the whole, where no arm begins? */
     plumb_stage_guess,       /* is it the site that looks worst? */
     plumb_stage_classes,     /* which class? */
     plumb_stage_narrow,      /* where inside it? */

@@ -186,6 +186,14 @@ char *plumb_checkpoint_before(const char *run_dir, int64_t before, int64_t *step
 /* Steps at the beginning that say nothing of the gap of two runs. */
 enum { PLUMB_GAP_SKIP = 5 };
 
+/* --- start.c ------------------------------------------------------------------------ */
+
+/* The first step at which the run is away from its twin for good, if that is before it fails; else
+ * INT64_MAX.  What is kept from then on has the fault in it, and arms that begin there show no more
+ * than what makes it worse.
+ */
+int64_t plumb_apart_from(const plumb_experiment *x);
+
 /* --- weights.c: predicate (d) ------------------------------------------------------- */
 
 /* The step whose checkpoint lets the weights of a run to stop_at be judged. */
@@ -290,12 +298,11 @@ char *plumb_shell_words(const char *const *command);
 plumb_status plumb_stage_look(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_plan(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_own(plumb_experiment *x, plumb_error *why);
-plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_twin(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_band(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_weights(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_invariants(plumb_experiment *x, plumb_error *why);
-plumb_status plumb_stage_repeat_late(plumb_experiment *x, plumb_error *why);
+plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_healthy(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why);
 plumb_status plumb_stage_repeat_rest(plumb_experiment *x, plumb_error *why);

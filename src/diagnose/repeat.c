@@ -1,8 +1,7 @@
 /* The run itself, and the same request once more: does it fail, and does it fail again?  The
  * repeat runs without sensors, so one run answers two questions: whether the failure repeats,
  * and whether the sensors had a hand in it.  It leaves the checkpoints from which the search may
- * begin, so it is asked when the step of the failure is known: at once where the run fails by
- * itself, else after the twin.
+ * begin, so it is asked when the twin has shown where the run leaves it.
  */
 #include "diagnose/experiment.h"
 
@@ -264,10 +263,10 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
 /* Asks for the repeat; to the last checkpoint only, if there is one to begin at. */
 static plumb_status repeat(plumb_experiment *x, bool open, plumb_error *why)
 {
-    const int64_t f = x->failure.step;
-    const int64_t close =
-        f - (x->failure.predicate == PLUMB_FAILS_GAP ? BEFORE_GAP : BEFORE_FAILURE);
-    const int64_t wishes[] = {f / 2, close};
+    const int64_t f = x->failure.step, apart = plumb_apart_from(x);
+    const int64_t before = apart < f ? apart : f;
+    const int64_t close = apart <= f ? apart - BEFORE_GAP : f - BEFORE_FAILURE;
+    const int64_t wishes[] = {before / 2, close};
     const bool wish =
         loss_fails(x) && plumb_cost_start_pays(close, f, x->horizon, EXPECTED_ARMS);
     plumb_question question = same_again(
@@ -296,7 +295,7 @@ static plumb_status repeat_whole(plumb_experiment *x, plumb_error *why)
     return status == PLUMB_OK ? judge_repeat(x, why) : status;
 }
 
-static plumb_status repeat_to_checkpoint(plumb_experiment *x, plumb_error *why)
+plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why)
 {
     bool by_hash = false;
     const plumb_status status = repeat(x, true, why);
@@ -309,17 +308,6 @@ static plumb_status repeat_to_checkpoint(plumb_experiment *x, plumb_error *why)
         plumb_history_differ(&x->own.history, &x->again.history, &by_hash) != 0)
         return repeat_whole(x, why);
     return say_same(x, by_hash);
-}
-
-plumb_status plumb_stage_repeat(plumb_experiment *x, plumb_error *why)
-{
-    return x->failure.predicate != PLUMB_FAILS_NOT ? repeat_to_checkpoint(x, why)
-                                                   : PLUMB_OK;
-}
-
-plumb_status plumb_stage_repeat_late(plumb_experiment *x, plumb_error *why)
-{
-    return x->again.history.count == 0 ? repeat_to_checkpoint(x, why) : PLUMB_OK;
 }
 
 plumb_status plumb_stage_repeat_rest(plumb_experiment *x, plumb_error *why)

@@ -147,11 +147,7 @@ static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool 
         (long long)c->step);
 }
 
-/* The first step at which the run is away from its twin for good, if that is before it fails: what is
- * kept from then on has the fault in it, and arms that begin there show no more than what makes it
- * worse.
- */
-static int64_t apart_from(const plumb_experiment *x)
+int64_t plumb_apart_from(const plumb_experiment *x)
 {
     plumb_predicates beside = x->predicates;
 
@@ -167,7 +163,7 @@ static int64_t apart_from(const plumb_experiment *x)
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
 {
     bool give_up = false;
-    const int64_t apart = apart_from(x), late = x->failure.step - BEFORE + 1;
+    const int64_t apart = plumb_apart_from(x), late = x->failure.step - BEFORE + 1;
     int64_t before = apart < late ? apart : late;
     plumb_status status = PLUMB_OK;
 
