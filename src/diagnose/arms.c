@@ -522,8 +522,7 @@ static plumb_status check_arm(plumb_experiment *x, const char *label,
 }
 
 plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
-                           json_t *rules, bool *heals, plumb_failure *failure,
-                           plumb_error *why)
+                           json_t *rules, plumb_answer *answer, plumb_error *why)
 {
     plumb_outcome outcome;
     const plumb_question question = {
@@ -538,15 +537,19 @@ plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *l
     };
     plumb_status status = plumb_ask(x, &question, &outcome, why);
 
+    *answer = (plumb_answer){0};
     if (status != PLUMB_OK)
         return status;
     bool counts;
+    double last;
 
     x->search_arms++;
     status = check_arm(x, label, &outcome, &counts);
-    *heals = counts && plumb_survived(x, &outcome);
-    if (failure != NULL)
-        *failure = counts ? outcome.failure : (plumb_failure){0};
+    if (counts)
+        *answer = (plumb_answer){.heals = plumb_survived(x, &outcome),
+                                 .failure = outcome.failure,
+                                 .gap = plumb_history_gap(&outcome.history, question.paired,
+                                                          0.9, PLUMB_GAP_SKIP, &last)};
     plumb_outcome_free(&outcome);
     return status;
 }

@@ -1,6 +1,8 @@
 /* Which class?  Every class that has few bits somewhere goes back to bf16, alone, cheapest
- * first; all are tried, so that "only backward heals" can be said.  If none heals, pairs; if no
- * pair does, all together, which the twin has shown to heal.
+ * first, until one heals beyond doubt; dearer ones are then no answer that anybody wants.  One that
+ * heals with a gap to the twin near the band may do so by chance, so the others are tried as well,
+ * and the one nearest to the twin is taken.  If none heals, pairs; if no pair does, all together,
+ * which the twin has shown to heal.
  */
 #include "diagnose/experiment.h"
 
@@ -9,10 +11,13 @@
 
 typedef struct survey {
     plumb_set sets[PLUMB_CLASS_COUNT];
-    bool heals[PLUMB_CLASS_COUNT], tried[PLUMB_CLASS_COUNT];
-    int64_t failed_at[PLUMB_CLASS_COUNT];
-    int present, healers;
+    plumb_answer answers[PLUMB_CLASS_COUNT];
+    bool tried[PLUMB_CLASS_COUNT];
+    int present, tries, healers;
 } survey;
+
+/* Of the band: a gap up to this leaves no doubt. */
+static const double no_doubt = 0.5;
 
 static plumb_status count(plumb_experiment *x, survey *s, plumb_error *why)
 {
@@ -25,19 +30,17 @@ static plumb_status count(plumb_experiment *x, survey *s, plumb_error *why)
 }
 
 static plumb_status try_set(plumb_experiment *x, const plumb_set *set, const char *what,
-                            bool *heals, int64_t *failed_at, plumb_error *why)
+                            plumb_answer *answer, plumb_error *why)
 {
     char label[120];
-    plumb_failure failure = {0};
     json_t *rules = plumb_rules_over(x, set, "bf16", true);
 
     snprintf(label, sizeof label, "%s back to bf16", what);
     const plumb_status status =
         rules == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules")
-                      : plumb_ask_arm(x, "class", label, rules, heals, &failure, why);
+                      : plumb_ask_arm(x, "class", label, rules, answer, why);
 
     json_decref(rules);
-    *failed_at = failure.step;
     return status;
 }
 
@@ -46,14 +49,17 @@ static plumb_status try_singles(plumb_experiment *x, survey *s, plumb_error *why
     for (int c = 0; c < PLUMB_CLASS_COUNT; c++) {
         if (s->sets[c].count == 0)
             continue;
+        plumb_answer *answer = &s->answers[c];
         const plumb_status status =
-            try_set(x, &s->sets[c], plumb_class_name((plumb_class)c), &s->heals[c],
-                    &s->failed_at[c], why);
+            try_set(x, &s->sets[c], plumb_class_name((plumb_class)c), answer, why);
 
         if (status != PLUMB_OK)
             return status;
         s->tried[c] = true;
-        s->healers += s->heals[c];
+        s->tries++;
+        s->healers += answer->heals;
+        if (answer->heals && answer->gap <= no_doubt * x->band)
+            break;
     }
     return PLUMB_OK;
 }
@@ -85,16 +91,17 @@ static plumb_status say_singles(plumb_experiment *x, const survey *s)
             continue;
         const char *join = n > 0 ? ", " : "", *name = plumb_class_name((plumb_class)c);
 
-        if (!s->heals[c] && s->failed_at[c] == 0)
+        if (!s->answers[c].heals && s->answers[c].failure.step == 0)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s gave no answer", join,
                                   name);
-        else if (s->heals[c])
+        else if (s->answers[c].heals)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s heals", join, name);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s does not (step %lld)",
-                                  join, name, (long long)s->failed_at[c]);
+                                  join, name, (long long)s->answers[c].failure.step);
     }
-    return plumb_state(x, "compared", "One class at a time back to bf16: %s.", text);
+    return plumb_state(x, "compared", "One class at a time back to bf16: %s%s.", text,
+                       s->tries < s->present ? "; dearer ones were not tried" : "");
 }
 
 static plumb_status try_pairs(plumb_experiment *x, survey *s, plumb_error *why)
@@ -103,8 +110,7 @@ static plumb_status try_pairs(plumb_experiment *x, survey *s, plumb_error *why)
         for (int a = 0; a < b; a++) {
             plumb_set both;
             char what[60];
-            bool heals;
-            int64_t failed_at;
+            plumb_answer answer = {0};
 
             if (s->sets[a].count == 0 || s->sets[b].count == 0)
                 continue;
@@ -112,12 +118,12 @@ static plumb_status try_pairs(plumb_experiment *x, survey *s, plumb_error *why)
                 return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a pair of classes");
             snprintf(what, sizeof what, "%s and %s", plumb_class_name((plumb_class)a),
                      plumb_class_name((plumb_class)b));
-            const plumb_status status = try_set(x, &both, what, &heals, &failed_at, why);
+            const plumb_status status = try_set(x, &both, what, &answer, why);
 
             plumb_set_free(&both);
             if (status != PLUMB_OK)
                 return status;
-            if (heals)
+            if (answer.heals)
                 return adopt(x, s, a, b, why);
         }
     return PLUMB_OK;
@@ -156,21 +162,32 @@ static plumb_status adopt_both(plumb_experiment *x, survey *s, plumb_error *why)
                        plumb_class_name((plumb_class)pair[1]));
 }
 
+/* Of the classes that heal the one with the smallest gap; -1: none heals. */
+static int nearest(const survey *s)
+{
+    int best = -1;
+
+    for (int c = 0; c < PLUMB_CLASS_COUNT; c++)
+        if (s->answers[c].heals && (best < 0 || s->answers[c].gap < s->answers[best].gap))
+            best = c;
+    return best;
+}
+
 static plumb_status decide(plumb_experiment *x, survey *s, plumb_error *why)
 {
     plumb_status status = say_singles(x, s);
 
     if (status != PLUMB_OK)
         return status;
-    for (int c = 0; c < PLUMB_CLASS_COUNT; c++)
-        if (s->heals[c]) {
-            if (s->healers > 1)
-                status = plumb_limit(x,
-                                     "%d classes heal alone; the search goes on in %s, the "
-                                     "cheapest of them to cast back.",
-                                     s->healers, plumb_class_name((plumb_class)c));
-            return status == PLUMB_OK ? adopt(x, s, c, -1, why) : status;
-        }
+    const int best = nearest(s);
+
+    if (best >= 0 && s->healers > 1)
+        status = plumb_limit(x,
+                             "%d classes heal alone; the search goes on in %s, which is "
+                             "nearest to the twin.",
+                             s->healers, plumb_class_name((plumb_class)best));
+    if (status != PLUMB_OK || best >= 0)
+        return status == PLUMB_OK ? adopt(x, s, best, -1, why) : status;
     if (s->present == 2)
         return adopt_both(x, s, why);
     status = try_pairs(x, s, why);

@@ -161,13 +161,18 @@ double plumb_arm_band(const plumb_experiment *x);
 /* Alive at the end of the horizon (or at the end of its own schedule past the old failure). */
 bool plumb_survived(const plumb_experiment *x, const plumb_outcome *outcome);
 
-/* An arm of the search: from the checked checkpoint if there is one, judged against the twin.
- * Where it does not heal, a failure of PLUMB_FAILS_NOT means that the arm gave no answer (it was
- * refused, it died, or its batches differ).  failure may be NULL.
+/* What an arm of the search said.  Where it does not heal, a failure of PLUMB_FAILS_NOT means that
+ * it gave no answer (it was refused, it died, or its batches differ).
  */
+typedef struct plumb_answer {
+    bool heals;
+    plumb_failure failure;
+    double gap; /* the largest smoothed one to its twin */
+} plumb_answer;
+
+/* An arm: from the checked checkpoint if there is one, judged against the twin. */
 plumb_status plumb_ask_arm(plumb_experiment *x, const char *phase, const char *label,
-                           json_t *rules, bool *heals, plumb_failure *failure,
-                           plumb_error *why);
+                           json_t *rules, plumb_answer *answer, plumb_error *why);
 
 /* The outcome was judged anew, against its twin: the table of runs shall show it. */
 void plumb_rejudged(plumb_experiment *x, const plumb_outcome *outcome);
@@ -188,11 +193,11 @@ enum { PLUMB_GAP_SKIP = 5 };
 
 /* --- start.c ------------------------------------------------------------------------ */
 
-/* The first step at which the run is away from its twin for good, if that is before it fails; else
- * INT64_MAX.  What is kept from then on has the fault in it, and arms that begin there show no more
- * than what makes it worse.
+/* The first step at which the run is away from its twin for good, by this part of the band, if that is
+ * before it fails; else INT64_MAX.  What is kept from then on has the fault in it, and arms that
+ * begin there show no more than what makes it worse.
  */
-int64_t plumb_apart_from(const plumb_experiment *x);
+int64_t plumb_apart_from(const plumb_experiment *x, double part);
 
 /* --- weights.c: predicate (d) ------------------------------------------------------- */
 

@@ -53,7 +53,7 @@ static bool gather(const plumb_experiment *x, size_t site, plumb_set *set)
 static plumb_status try_site(plumb_experiment *x, size_t site, plumb_error *why)
 {
     char what[160], label[200];
-    bool heals;
+    plumb_answer answer = {0};
     plumb_set set;
 
     if (!gather(x, site, &set))
@@ -61,12 +61,12 @@ static plumb_status try_site(plumb_experiment *x, size_t site, plumb_error *why)
     plumb_set_describe(x, &set, what, sizeof what);
     plumb_print(label, sizeof label, "%s back to bf16", what);
     json_t *rules = plumb_rules_over(x, &set, "bf16", true);
-    plumb_status status =
-        rules == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules")
-                      : plumb_ask_arm(x, "operand", label, rules, &heals, NULL, why);
+    plumb_status status = rules == NULL
+                              ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules")
+                              : plumb_ask_arm(x, "operand", label, rules, &answer, why);
 
     json_decref(rules);
-    if (status != PLUMB_OK || !heals) {
+    if (status != PLUMB_OK || !answer.heals) {
         plumb_set_free(&set);
         return status;
     }

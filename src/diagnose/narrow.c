@@ -96,7 +96,7 @@ static plumb_status heals_alone(void *context, const size_t *parts, size_t count
     narrowing *n = context;
     plumb_set set;
     char what[160], label[200];
-    plumb_failure failure = {0};
+    plumb_answer answer = {0};
 
     if (!gather(n->level, parts, count, &set))
         return plumb_fail(why, PLUMB_NO_MEMORY, "no memory for a set of sites");
@@ -105,12 +105,13 @@ static plumb_status heals_alone(void *context, const size_t *parts, size_t count
     json_t *rules = plumb_rules_over(n->x, &set, "bf16", true);
     const plumb_status status =
         rules == NULL ? plumb_fail(why, PLUMB_NO_MEMORY, "no memory for rules")
-                      : plumb_ask_arm(n->x, n->phase, label, rules, heals, &failure, why);
+                      : plumb_ask_arm(n->x, n->phase, label, rules, &answer, why);
 
     json_decref(rules);
     plumb_set_free(&set);
+    *heals = answer.heals;
     if (status == PLUMB_OK && !*heals)
-        note_shift(n, what, &failure);
+        note_shift(n, what, &answer.failure);
     return status;
 }
 

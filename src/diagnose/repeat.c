@@ -13,7 +13,8 @@
 enum { SHORT_REPEAT = 50, EXPECTED_ARMS = 12, MORE_REPEATS = 3, FIRST_MORE = 4 };
 
 /* A gap is smoothed, so what opens it lies some steps before it shows. */
-enum { BEFORE_FAILURE = 5, BEFORE_GAP = 10 };
+enum { BEFORE_FAILURE = 5, BEFORE_GAP = 10, NEAR = 25 };
+static const double opening = 0.2; /* of the band */
 
 /* The end of a run that is no training result, as a verdict. */
 static plumb_status settle_no_result(plumb_experiment *x, const plumb_outcome *outcome)
@@ -260,13 +261,24 @@ static plumb_status judge_repeat(plumb_experiment *x, plumb_error *why)
     return status;
 }
 
+/* A checkpoint before the fault: where the gap begins to open, if that is near; what looks like it long
+ * before is noise.
+ */
+static int64_t last_wish(const plumb_experiment *x)
+{
+    const int64_t f = x->failure.step, apart = plumb_apart_from(x, 1);
+    const int64_t opens = plumb_apart_from(x, opening);
+
+    if (apart > f)
+        return f - BEFORE_FAILURE;
+    return opens >= apart - NEAR ? opens - BEFORE_FAILURE : apart - BEFORE_GAP;
+}
+
 /* Asks for the repeat; to the last checkpoint only, if there is one to begin at. */
 static plumb_status repeat(plumb_experiment *x, bool open, plumb_error *why)
 {
-    const int64_t f = x->failure.step, apart = plumb_apart_from(x);
-    const int64_t before = apart < f ? apart : f;
-    const int64_t close = apart <= f ? apart - BEFORE_GAP : f - BEFORE_FAILURE;
-    const int64_t wishes[] = {before / 2, close};
+    const int64_t f = x->failure.step, close = last_wish(x);
+    const int64_t wishes[] = {close / 2, close};
     const bool wish =
         loss_fails(x) && plumb_cost_start_pays(close, f, x->horizon, EXPECTED_ARMS);
     plumb_question question = same_again(

@@ -147,14 +147,14 @@ static plumb_status try_candidate(plumb_experiment *x, const candidate *c, bool 
         (long long)c->step);
 }
 
-int64_t plumb_apart_from(const plumb_experiment *x)
+int64_t plumb_apart_from(const plumb_experiment *x, double part)
 {
     plumb_predicates beside = x->predicates;
 
     beside.rise = INFINITY;
     beside.entropy_after = 0;
     beside.twin = &x->twin.history;
-    beside.band = x->band;
+    beside.band = part * x->band;
     const plumb_failure gap = plumb_history_judge(&x->own.history, &beside);
 
     return gap.predicate == PLUMB_FAILS_GAP ? gap.step : INT64_MAX;
@@ -163,7 +163,7 @@ int64_t plumb_apart_from(const plumb_experiment *x)
 plumb_status plumb_stage_start(plumb_experiment *x, plumb_error *why)
 {
     bool give_up = false;
-    const int64_t apart = plumb_apart_from(x), late = x->failure.step - BEFORE + 1;
+    const int64_t apart = plumb_apart_from(x, 1), late = x->failure.step - BEFORE + 1;
     int64_t before = apart < late ? apart : late;
     plumb_status status = PLUMB_OK;
 

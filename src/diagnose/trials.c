@@ -78,8 +78,7 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
 
     for (int t = 0; t < PLUMB_TRIAL_COUNT && status == PLUMB_OK; t++) {
         char what[120], use[PLUMB_SPEC_TEXT], label[sizeof what + sizeof use + 8];
-        bool heals;
-        plumb_failure failure;
+        plumb_answer answer;
         json_t *rules = rules_for(x, (plumb_trial)t);
 
         if (rules == NULL)
@@ -88,13 +87,14 @@ static plumb_status try_all(plumb_experiment *x, plumb_error *why)
         plumb_set_describe(x, &x->culprits, what, sizeof what);
         plumb_trial_use(x, (plumb_trial)t, use);
         snprintf(label, sizeof label, "%s as %s", what, use);
-        status = plumb_ask_arm(x, "mechanism", label, rules, &heals, &failure, why);
-        if (status != PLUMB_OK || (!heals && failure.predicate == PLUMB_FAILS_NOT))
+        status = plumb_ask_arm(x, "mechanism", label, rules, &answer, why);
+        if (status != PLUMB_OK ||
+            (!answer.heals && answer.failure.predicate == PLUMB_FAILS_NOT))
             continue; /* no answer */
-        x->trials.result[t] = heals ? PLUMB_TRIAL_HEALED : PLUMB_TRIAL_FAILED;
+        x->trials.result[t] = answer.heals ? PLUMB_TRIAL_HEALED : PLUMB_TRIAL_FAILED;
         status = plumb_state(x, "compared", "%s (%s) %s.", label,
                              plumb_trial_text((plumb_trial)t),
-                             heals ? "heals" : "does not heal");
+                             answer.heals ? "heals" : "does not heal");
     }
     return status;
 }

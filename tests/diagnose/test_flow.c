@@ -282,7 +282,7 @@ static void cannot_tell(void)
          2},
         {"interrupted in the search",
          "Interrupted",
-         {.culprits = 8, .fails_at = 20, .interrupt_after = 8},
+         {.culprits = 8, .fails_at = 20, .interrupt_after = 7},
          "cannot tell",
          2},
         {"healthy", "Healthy up to step 200", {.culprits = 8}, "healthy", 0},
