@@ -141,6 +141,15 @@ static bool is_proof(const char *phase)
     return strcmp(phase, "proof") == 0 || strcmp(phase, "mask") == 0;
 }
 
+/* A run that is asked for twice is run once. */
+static bool asked_before(const plumb_experiment *x, size_t record)
+{
+    for (size_t i = 0; i < record; i++)
+        if (strcmp(x->records[i].id, x->records[record].id) == 0)
+            return true;
+    return false;
+}
+
 /* What people do without a search: cast each site back alone, from step 1, and watch it fail. */
 static double every_site(const plumb_experiment *x)
 {
@@ -158,6 +167,8 @@ static json_t *cost_json(const plumb_experiment *x)
     for (size_t i = 0; i < x->record_count; i++) {
         const plumb_record *r = &x->records[i];
 
+        if (asked_before(x, i))
+            continue;
         *(is_proof(r->phase) ? &proof : &search) += in_horizons(x, r->steps_run);
         seconds += r->seconds;
     }

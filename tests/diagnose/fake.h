@@ -43,6 +43,7 @@ typedef struct fake {
     double adapts; /* weights made without a healed culprit are so many nats worse in
                                  bf16, after step adapted_from; needs `checkpoint` */
     int64_t adapted_from;
+    bool one_id;      /* every run is the same by its id */
     bool arms_forget; /* arms of the search leave no checkpoint */
     bool shared;      /* b.second.dy reads the codes of b.first.dy */
     int suspect; /* number from 1 of the site that the statistics of the first run show to be

@@ -3,6 +3,7 @@
  */
 #include "verdict.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* --- numerics ---------------------------------------------------------------------------- */
@@ -231,6 +232,25 @@ static void not_numerics(void)
     finish(&f, v, "bf16 fails too");
 }
 
+/* A run that is asked for twice was run once, so it is counted once. */
+static void counted_once(void)
+{
+    for (int one = 0; one <= 1; one++) {
+        fake f = {.culprits = 8, .fails_at = 20, .one_id = one};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){0});
+        const json_t *cost = json_object_get(v, "cost"), *runs = json_object_get(v, "runs");
+        double all = 0;
+
+        for (size_t i = 0; i < json_array_size(runs); i++)
+            all += json_real_value(json_object_get(json_array_get(runs, i), "horizons"));
+        const double said = json_real_value(json_object_get(cost, "search")) +
+                            json_real_value(json_object_get(cost, "proof"));
+
+        CHECK(fabs(said - (one ? 0 : all)) < 1e-9 && all > 5, "%g of %g", said, all);
+        finish(&f, v, one ? "one run, asked for often" : "each run counts");
+    }
+}
+
 static void cannot_tell(void)
 {
     static const struct {
@@ -368,6 +388,7 @@ int main(void)
     confounded_arms();
     no_sites();
     not_numerics();
+    counted_once();
     cannot_tell();
     plan();
     bands();
