@@ -172,11 +172,15 @@ static void adapted_weights(void)
     CHECK(json_integer_value(json_object_get(last, "start_step")) == 0,
           "arms begin at a checkpoint with the fault in it");
     finish(&both, v, "an arm without the gap whose weights are still wrong");
+}
 
+/* Nothing follows from weights that cannot be judged. */
+static void unjudged_weights(void)
+{
     fake blind = {
         .culprits = 1u << 9, .checkpoint = 10, .adapts = 0.3, .arms_forget = true};
 
-    v = diagnose(&blind, (plumb_diagnose_settings){0});
+    json_t *v = diagnose(&blind, (plumb_diagnose_settings){0});
     expect(v, "numerics", 1, "", "all classes");
     CHECK(mentions(v, "limits", "could not be judged in bf16: it counts for nothing"),
           "an arm that cannot be judged counts");
@@ -289,6 +293,7 @@ int main(void)
     orders_of_sums(0.01, 2, 0.06);
     late_gaps();
     adapted_weights();
+    unjudged_weights();
     violations();
     return check_exit();
 }
