@@ -42,7 +42,8 @@ plumb_status plumb_report_terminal(const plumb_screen *screen, const json_t *ver
 /* One self-contained HTML file that opens offline, written atomically to STUDY/report.html:
  * verdict on top; loss of the arms on one axis, and what its mean hides; sites by steps, of the
  * failing run and of one that holds; headroom and saturation of the failing site, and where its
- * values lie beside the window of its format; the search as a tree; the timeline; the runs with the
+ * values lie beside the window of its format, or the exponents of each site's values where the run
+ * has histograms; the search as a tree; the timeline; the runs with the
  * command to repeat each.  path gets the file's name.
  *
  * At most 2 MB: long series keep the least and largest value of each pixel column, a cell of the

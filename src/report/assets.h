@@ -6,5 +6,6 @@
 
 extern const char report_style[];
 extern const char report_script[];
+extern const char report_spectra_script[];
 
 #endif

@@ -8,6 +8,7 @@
 #include "plumb/format.h"
 #include "report/heat.h"
 #include "report/series.h"
+#include "report/spectra.h"
 #include "report/text.h"
 #include "report/verdict.h"
 
@@ -34,6 +35,7 @@ typedef struct report_charts {
     report_role well_role;
     report_site_series ill_series, well_series;
     report_heat ill_heat, well_heat;
+    report_spectra ill_spectra, well_spectra;
     report_heat shadow; /* deviation from bf16 by layer; of the ill run */
 
     bool has_format; /* the declaration says in which format the site runs */

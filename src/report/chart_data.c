@@ -164,6 +164,24 @@ static void load_words(const char *run_dir, report_charts *c)
     plumb_declaration_free(&declared);
 }
 
+/* All that is read of the failing run beside its samples. */
+static void load_run(const char *run_dir, report_charts *c)
+{
+    plumb_error why;
+
+    load_words(run_dir, c);
+    report_spectra_load(run_dir, &c->ill_spectra, &why);
+}
+
+static void load_well_spectra(const char *study, report_charts *c)
+{
+    char path[4096];
+    plumb_error why;
+
+    if (report_run_directory(study, c->well, path))
+        report_spectra_load(path, &c->well_spectra, &why);
+}
+
 /* The failing run with statistics: an unchanged one if there is one. */
 static void load_ill(const char *study, report_charts *c)
 {
@@ -183,7 +201,7 @@ static void load_ill(const char *study, report_charts *c)
 
                 c->ill = run;
                 if (report_run_directory(study, run, path))
-                    load_words(path, c);
+                    load_run(path, c);
                 return;
             }
         }
@@ -208,6 +226,7 @@ static void load_well(const char *study, report_charts *c)
             if (try_site(study, run, c->site, &c->well_series, &c->well_heat)) {
                 c->well = run;
                 c->well_role = roles[k];
+                load_well_spectra(study, c);
                 return;
             }
         }
@@ -272,7 +291,7 @@ plumb_status report_charts_load_run(const char *run_dir, const report_verdict *v
     if (verdict->run_count > 0 && worst_site(run_dir, charts->site) &&
         read_site(run_dir, charts->site, &charts->ill_series, &charts->ill_heat))
         charts->ill = &verdict->runs[0];
-    load_words(run_dir, charts);
+    load_run(run_dir, charts);
     return PLUMB_OK;
 }
 
@@ -286,6 +305,8 @@ void report_charts_free(report_charts *charts)
     report_heat_free(&charts->ill_heat);
     report_heat_free(&charts->well_heat);
     report_heat_free(&charts->shadow);
+    report_spectra_free(&charts->ill_spectra);
+    report_spectra_free(&charts->well_spectra);
     *charts = (report_charts){0};
 }
 
@@ -349,6 +370,7 @@ bool report_charts_has_site(const report_charts *charts)
 
 bool report_charts_has_window(const report_charts *charts)
 {
-    return charts->ill != NULL && charts->has_format && charts->format != PLUMB_FP32 &&
-           charts->format != PLUMB_BF16;
+    return charts->ill != NULL && charts->has_format &&
+           !report_spectra_has(&charts->ill_spectra, charts->site) &&
+           charts->format != PLUMB_FP32 && charts->format != PLUMB_BF16;
 }

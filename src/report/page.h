@@ -28,6 +28,7 @@ void report_page_facts(report_text *html, const report_verdict *v);
 plumb_status report_page_pictures(report_text *html, report_charts *charts,
                                   plumb_error *why);
 void report_page_heat(report_text *html, const report_charts *charts);
+void report_page_spectra(report_text *html, const report_charts *charts);
 
 /* Two drawings of one picture, wide and narrow, in a figure; frees them. */
 void report_page_drawings(report_text *html, report_text svg[2]);

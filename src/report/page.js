@@ -1,5 +1,5 @@
-// The page is whole without this script, but for the heat map: it adds read-outs under the
-// pointer, copy buttons, and draws the cells of the map.
+// The page is whole without its scripts, but for the heat map and the histograms of exponents
+// (spectra.js): this one draws the map, and adds read-outs under the pointer and copy buttons.
 (function () {
 'use strict';
 
@@ -141,7 +141,7 @@ function logHarm(least, most) {
     };
 }
 function percent(value) {
-    return (100 * value).toPrecision(2).replace(/\.?0+$/, '').replace(/e\+?/, 'e') + ' %';
+    return +(100 * value).toPrecision(2) + ' %';
 }
 function plain(value) {
     return value === Infinity ? 'far from full' : value >= 1e5 || value < 1e-3 && value > 0
@@ -478,4 +478,10 @@ if (navigator.clipboard)
 addEventListener('beforeprint', function () {
     all('details').forEach(function (details) { details.open = true; });
 });
+
+// What spectra.js takes from here.
+window.plumbPage = {
+    all: all, decode: decode, group: group, make: make, percent: percent, placeTip: placeTip,
+    press: press, svgSpace: svgSpace, tip: tip, tipRow: tipRow
+};
 })();

@@ -99,5 +99,6 @@ void report_page_foot(report_text *html, const report_verdict *v)
     report_text_free(&words);
     report_add(html, "</footer>\n</main>\n<script>\n");
     report_add(html, report_script);
+    report_add(html, report_spectra_script);
     report_add(html, "</script>\n</body>\n</html>\n");
 }

@@ -184,6 +184,7 @@ static void add_sections(report_text *html, const report_charts *charts,
         if (pictures[i].has(charts))
             pictures[i].say(html, charts, svg[i]);
     }
+    report_page_spectra(html, charts);
 }
 
 plumb_status report_page_pictures(report_text *html, report_charts *charts,

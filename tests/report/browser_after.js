@@ -89,6 +89,55 @@ function heat(figure) {
     check('the map lets go', tip() === '', tip());
 }
 
+// The histograms of fixture.c: four bars a step, by where they lie, and the window behind them.
+function spectra(figure) {
+    var svg = figure.querySelector('svg'), select = figure.querySelector('select');
+    check('the histograms are drawn', svg && seen(svg), 'no picture');
+    check('the sites are offered', select.options.length === 2, select.options.length);
+    check('the failing site is shown first',
+          select.value === 'layer.2/mlp.down/dgrad/dy', select.value);
+    var rows = all('line.base', svg).length;
+    check('some steps', rows >= 4 && rows <= 8, rows);
+    var wanted = {below: ['2^-14 to 2^-13', '10 %', /below the least value/],
+                  subnormal: ['2^-9 to 2^-8', '30 %', /subnormal/],
+                  normal: ['2^-8 to 2^-7', '40 %', /normal: full/],
+                  above: ['2^7 to 2^8', '20 %', /past the largest/]};
+    Object.keys(wanted).forEach(function (kind) {
+        var bars = all('.bar.' + kind, svg), want = wanted[kind];
+        check('bars ' + kind, bars.length === rows, bars.length);
+        if (!bars.length) return;
+        point(bars[0], 'pointermove', 0.5, 0.5);
+        check(kind + ' reads step and part', /^step 1\n/.test(tip()) &&
+              tip().indexOf(want[0] + ': ' + want[1] + ' of the values') > 0 &&
+              want[2].test(tip()) && tip().indexOf('window 2^-11 to 2^6.8, scale 2^2') > 0 &&
+              tip().indexOf('38 % of all are zero') > 0, tip());
+    });
+    function left(element) { return +element.getAttribute('x'); }
+    var a = left(svg.querySelector('.bar.below')), b = left(svg.querySelector('.bar.above'));
+    function exponent(x) { return -14 + 21 * (x - a) / (b - a); }
+    var band = svg.querySelector('.inner');
+    var high = exponent(left(band) + +band.getAttribute('width'));
+    check('the window begins at 2^-11', Math.abs(exponent(left(band)) + 11) < 0.1,
+          exponent(left(band)));
+    check('the window ends at 112', Math.abs(high - Math.log2(112)) < 0.1, high);
+    var line = all('.edge', svg).map(function (e) { return exponent(+e.getAttribute('x1')); });
+    check('its normal part begins at 2^-8',
+          line.some(function (e) { return Math.abs(e + 8) < 0.1; }), line.join());
+    all('.switch[aria-label=run] button', figure).forEach(function (button) {
+        button.click();
+        check('histograms of ' + button.dataset.choice,
+              all('.bar', svg).length === 4 * all('line.base', svg).length, svg.innerHTML);
+    });
+    select.value = select.options[1].textContent;
+    select.dispatchEvent(new Event('change'));
+    check('a site without a format has bars and no window',
+          all('.bar.aside', svg).length > 0 && !svg.querySelector('.inner'), svg.innerHTML);
+    point(svg.querySelector('.bar'), 'pointermove', 0.5, 0.5);
+    check('and reads', /^step \d+\n2\^9 to 2\^10: 100 %/.test(tip()), tip());
+    point(svg, 'pointerleave', 0.5, 0.5);
+    check('the histograms let go', tip() === '', tip());
+}
+
 function page() {
     check('the verdict is the first thing', !!document.querySelector('main > header:first-child h1'),
           document.querySelector('main').innerHTML.slice(0, 80));
@@ -98,6 +147,9 @@ function page() {
     var maps = all('figure.heat');
     check('one heat map', maps.length === 1, maps.length);
     maps.forEach(heat);
+    check('one figure of histograms', all('figure.spectra').length === 1,
+          all('figure.spectra').length);
+    all('figure.spectra').forEach(spectra);
     check('a table of runs', all('tbody tr').length > 0, 'no rows');
     check('nothing foreign ran', !window.hostile, window.hostile);
 }

@@ -66,6 +66,30 @@ static bool write_metrics(const char *directory, const json_t *run, int64_t each
     return fclose(file) == 0;
 }
 
+/* Of 10 values at the failing site: 1 from 2^-14, 3 from 2^-9, 4 from 2^-8, 2 from 2^7; in e4m3 under
+ * the scale 4 the window goes from 2^-11 to 112 and its subnormal part ends at 2^-8.
+ */
+static bool write_histograms(plumb_run *run, int64_t last, plumb_error *why)
+{
+    json_t *specs = json_pack("{s:{s:s, s:s}}", "sites", sites[1], "e4m3:delayed", sites[2],
+                              "<b>no format</b>");
+    bool good = plumb_run_event(run, "effective", specs, why) == PLUMB_OK;
+
+    for (int64_t step = 1; good && step <= last; step += 3) {
+        plumb_histogram rows[] = {
+            {.sample = {.step = (uint64_t)step, .site = 1, .scale = 4, .least_scale = 4},
+             .first = -14,
+             .bin = {[0] = 1, [5] = 3, [6] = 4, [21] = 2}},
+            {.sample = {.step = (uint64_t)step, .site = 2}, .bin = {[9] = 0.5F}},
+        };
+
+        rows[0].sample.total = 16;
+        rows[0].sample.zero = 6;
+        good = plumb_run_histograms(run, sites, SITES, rows, 2, why) == PLUMB_OK;
+    }
+    return good;
+}
+
 static bool write_samples(const char *directory, int64_t last, bool ill, plumb_error *why)
 {
     plumb_run *run = NULL;
@@ -86,6 +110,7 @@ static bool write_samples(const char *directory, int64_t last, bool ill, plumb_e
         rows[1].flushed = ill ? (uint64_t)(30 + 9 * step) : (uint64_t)(40 + step % 7);
         good = plumb_run_samples(run, sites, SITES, rows, SITES, why) == PLUMB_OK;
     }
+    good = good && write_histograms(run, last, why);
     if (run != NULL)
         good = plumb_run_end(&run, "reached", last, why) == PLUMB_OK && good;
     return good;

@@ -277,6 +277,40 @@ static bool write_samples(plumb_run *run, uint64_t every, plumb_error *why)
     return good;
 }
 
+/* All bins in use, as none of a real site are: at steps 1, 20, 40, ... a part that grows with k. */
+static bool write_histograms(plumb_run *run, plumb_error *why)
+{
+    char(*text)[64] = calloc(MANY_SITES, sizeof *text);
+    const char **names = calloc(MANY_SITES, sizeof *names);
+    plumb_histogram *rows = calloc(MANY_SITES, sizeof *rows);
+    bool good = text != NULL && names != NULL && rows != NULL;
+
+    for (uint32_t i = 0; good && i < MANY_SITES; i++) {
+        snprintf(text[i], sizeof text[i], "layer.%u/moe.expert.%u.down/fprop/x", i / 10,
+                 i % 10);
+        names[i] = text[i];
+        for (int k = 0; k < PLUMB_BINS; k++)
+            rows[i].bin[k] = (float)(k + 1 + (int)i);
+        rows[i].first = -30;
+        rows[i].sample = (plumb_sample){.site = i,
+                                        .scale = 3,
+                                        .least_scale = 2,
+                                        .headroom = 9,
+                                        .total = 1000,
+                                        .saturated = i == BAD_SITE ? 125 : 0};
+    }
+    for (uint64_t step = 0; good && step <= LONG; step += 20) {
+        for (uint32_t i = 0; i < MANY_SITES; i++)
+            rows[i].sample.step = step > 0 ? step : 1;
+        good =
+            plumb_run_histograms(run, names, MANY_SITES, rows, MANY_SITES, why) == PLUMB_OK;
+    }
+    free(rows);
+    free(names);
+    free(text);
+    return good;
+}
+
 static bool write_run(const char *directory, uint64_t every, plumb_error *why)
 {
     plumb_run *run = NULL;
@@ -294,7 +328,7 @@ static bool write_run(const char *directory, uint64_t every, plumb_error *why)
 
         good = plumb_run_step(run, &line, why) == PLUMB_OK;
     }
-    good = good && write_samples(run, every, why);
+    good = good && write_samples(run, every, why) && write_histograms(run, why);
     if (run != NULL)
         good = plumb_run_end(&run, "reached", LONG, why) == PLUMB_OK && good;
     return good;
@@ -330,6 +364,32 @@ static void find_bad(const char *html)
           "its headroom is %g", cell_at(cells, strcspn(cells, "\""), column));
 }
 
+/* The bad site is among those that are shown, and has its first step and its last. */
+static void find_histogram(const char *html)
+{
+    char name[80];
+    const char *figure = strstr(html, "<figure class=\"spectra\">"), *item, *rows, *at;
+    uint64_t last = 0;
+    int count = 0;
+
+    snprintf(name, sizeof name, ">layer.%d/moe.expert.%d.down/fprop/x</li>", BAD_SITE / 10,
+             BAD_SITE % 10);
+    item = figure != NULL ? strstr(figure, name) : NULL;
+    if (!CHECK(item != NULL, "no histograms of %s", name))
+        return;
+    while (strncmp(item, "<li", 3) != 0)
+        item--;
+    rows = strstr(item, "data-rows=\"") + 11;
+    CHECK(strncmp(rows, "1 -30 48 1.585 1 0 ", 19) == 0, "%.40s", rows);
+    for (at = rows; *at != '"' && count < 100; count++) {
+        last = strtoull(at, NULL, 10);
+        for (int field = 0; field < 7 && *at != '"'; field++)
+            at += strcspn(at, " \"") + (at[strcspn(at, " \"")] == ' ');
+    }
+    CHECK(count >= 3 && last == LONG, "%d steps, the last %llu", count,
+          (unsigned long long)last);
+}
+
 static void large(uint64_t every)
 {
     char directory[256], path[4096];
@@ -347,6 +407,7 @@ static void large(uint64_t every)
         printf("# %d sites, %d steps, sampled every %llu: %zu bytes\n", MANY_SITES, LONG,
                (unsigned long long)every, strlen(html));
         find_bad(html);
+        find_histogram(html);
     }
     free(html);
     json_decref(verdict);
