@@ -70,11 +70,11 @@ def _refuse(sentence):
     if directory and _rank_and_world()[0] == 0 and _Run.current is None and \
             not os.path.exists(end):
         try:
-            _write_whole(end, {"reason": "error", "step": 0, "status": 3, "why": sentence})
+            _write_whole(end, {"reason": "refused", "step": 0, "why": sentence})
         except OSError:
             pass  # the sentence and the status have to do
     if _Run.current is not None:
-        _Run.current._close("error", {"status": 3, "why": sentence})
+        _Run.current._close("refused", {"why": sentence})
     raise Refused(sentence)
 
 

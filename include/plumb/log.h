@@ -258,7 +258,7 @@ enum { PLUMB_MOST_RANKS = 4096 };
 plumb_status plumb_events_read_ranks(const char *run_dir, const char *name, json_t **events,
                                      plumb_error *why);
 
-/* end.json.  PLUMB_NOT_FOUND if absent, PLUMB_BAD_INPUT if its reason is none of the four. */
+/* end.json.  PLUMB_NOT_FOUND if absent, PLUMB_BAD_INPUT if its reason is none of the five. */
 plumb_status plumb_run_end_read(const char *run_dir, char reason[16], int64_t *step,
                                 plumb_error *why);
 

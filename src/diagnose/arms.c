@@ -224,7 +224,7 @@ static plumb_status make_request(const plumb_experiment *x, const plumb_question
     plumb_request_init(request);
     request->has_seed = s->has_seed || q->seed_shift > 0;
     request->seed = (s->has_seed ? s->seed : 1) + q->seed_shift;
-    request->has_data_seed = s->has_seed;
+    request->has_data_seed = s->has_seed && x->takes_data_seed;
     request->data_seed = s->data_seed;
     request->stop_at = q->stop_at;
     request->has_micro_order = q->micro_order > 0;

@@ -80,6 +80,7 @@ typedef struct plumb_experiment {
     plumb_declaration declaration;
     bool declared;
     bool offers_checkpoint, offers_micro_order, offers_lr_scale, offers_observe;
+    bool takes_data_seed; /* or declares nothing, so that it cannot be known */
     bool said_restart;
     bool said_kept; /* that kept runs may be of another state of the trainer */
     bool *low;      /* per site: fewer bits than bf16, or a format plumb does not know */

@@ -55,6 +55,7 @@ static plumb_status read_declaration(plumb_experiment *x, const plumb_outcome *o
     if (status == PLUMB_NO_MEMORY)
         return plumb_fail(why, status, "%s", trouble.message);
     x->declared = status == PLUMB_OK;
+    x->takes_data_seed = !x->declared || plumb_declaration_has(d, "data_seed");
     if (!x->declared) {
         *d = (plumb_declaration){.unigram_entropy = NAN};
         return plumb_limit(x,

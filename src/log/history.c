@@ -199,7 +199,8 @@ plumb_status plumb_events_read_ranks(const char *run_dir, const char *name, json
 static plumb_status read_end(const char *path, const json_t *json, char reason[16],
                              int64_t *step, plumb_error *why)
 {
-    static const char *const known[] = {"reached", "nonfinite", "stopped", "error"};
+    static const char *const known[] = {"reached", "nonfinite", "stopped", "refused",
+                                        "error"};
     const char *text = json_string_value(json_object_get(json, "reason"));
     const json_t *at = json_object_get(json, "step");
     char shown[64];
@@ -211,8 +212,8 @@ static plumb_status read_end(const char *path, const json_t *json, char reason[1
             return PLUMB_OK;
         }
     return plumb_fail(
-        why, PLUMB_BAD_INPUT, "%s: reason '%s'; allowed: reached nonfinite stopped error",
-        path,
+        why, PLUMB_BAD_INPUT,
+        "%s: reason '%s'; allowed: reached nonfinite stopped refused error", path,
         text != NULL ? plumb_text_clean(text, strlen(text), shown, sizeof shown) : "");
 }
 

@@ -188,9 +188,10 @@ void study_ending_read(const study_child *child, const plumb_request *request,
     if (plumb_run_end_read(request->run_dir, reason, &step, NULL) != PLUMB_OK)
         reason[0] = 0;
 
-    if (record->exit_status == 3) {
+    if (record->exit_status == 3 || strcmp(reason, "refused") == 0) {
         record->end = PLUMB_END_REFUSED;
-        say(record, "the trainer cannot do what was asked (exit status 3)");
+        say(record, "the trainer cannot do what was asked (%s)",
+            record->exit_status == 3 ? "exit status 3" : "end.json says so");
         quote_error(record, folder);
     } else if (strcmp(reason, "nonfinite") == 0) {
         record->end = PLUMB_END_NONFINITE;

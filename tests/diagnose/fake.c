@@ -363,6 +363,7 @@ static plumb_status run(void *self, const plumb_arm *arm, plumb_watch *watch, vo
     *outcome = (plumb_outcome){.exit_status = 0, .seconds = 1};
     if (++f->runs == f->interrupt_after)
         return plumb_fail(why, PLUMB_INTERRUPTED, "interrupted");
+    f->data_seeds += arm->request->has_data_seed;
     snprintf(outcome->id, sizeof outcome->id, "%032d", f->one_id ? 1 : f->runs);
     outcome->run_dir = strdup(f->directory);
     if (arm->repeat == 1 && arm->request->checkpoint_count > 0)

@@ -54,8 +54,8 @@ typedef struct fake {
     bool resumes_apart;      /* what goes on from a checkpoint has other numbers */
     unsigned early_culprits; /* more of them in runs that begin before the checkpoint */
     /* what came of it */
-    int runs;
-    int64_t wished; /* the last checkpoint that the repeat was asked for; 0: none */
+    int runs, data_seeds; /* of them such as were asked for a data seed */
+    int64_t wished;       /* the last checkpoint that the repeat was asked for; 0: none */
     char directory[64];
 } fake;
 

@@ -375,9 +375,23 @@ static void large_seed(void)
     finish(&f, v, "a seed past 2^63");
 }
 
+/* A trainer that does not say that it obeys a data seed would have to refuse one. */
+static void data_seed(void)
+{
+    for (int promised = 0; promised <= 1; promised++) {
+        fake f = {.culprits = 8, .fails_at = 20, .without_lr_scale = promised};
+        json_t *v = diagnose(&f, (plumb_diagnose_settings){.has_seed = true, .seed = 1});
+
+        CHECK(f.data_seeds == (promised ? f.runs - 1 : 0), "%d of %d runs", f.data_seeds,
+              f.runs);
+        finish(&f, v, "a data seed is asked of those who take one");
+    }
+}
+
 int main(void)
 {
     one_site();
+    data_seed();
     several();
     pairs();
     mechanisms();

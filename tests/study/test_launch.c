@@ -146,6 +146,10 @@ static void deaths(void)
     check_end(PLUMB_END_REFUSED, 0, 0);
     CHECK(outcome.exit_status == 3, "status %d", outcome.exit_status);
     check_says("rule 2: no site matches");
+    CHECK_OK(run_mode("launched", "5", "0", plain, any, 5, NULL), why);
+    check_end(PLUMB_END_REFUSED, 0, 0); /* its launcher gave another status */
+    check_says("end.json says so");
+    check_says("rule 2: no site matches");
     CHECK_OK(run_mode("nothing", "5", "0", plain, any, 5, NULL), why);
     check_end(PLUMB_END_DIED, 0, 0);
     check_says("no end.json");

@@ -42,6 +42,7 @@ static const char trainer_text[] =
     "deaf-child) trap '' TERM; sleep 60 & echo $! >>\"$TRAINER_PIDS\";;\n"
     "polite) trap 'end stopped $i; exit 0' TERM;;\n"
     "refuse) echo 'noise' >&2; echo 'rule 2: no site matches' >&2; echo >&2; exit 3;;\n"
+    "launched) echo 'rule 2: no site matches' >&2; end refused 0; exit 1;;\n"
     "nothing) exit 0;;\n"
     "segv) echo 'about to fail' >&2; echo '---- ---' >&2; kill -SEGV $$;;\n"
     "hang) sleep 60;;\n"

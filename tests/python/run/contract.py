@@ -123,7 +123,7 @@ class Requests(Base):
     def test_refused_is_in_end_json(self):
         said = self.refused(self.read, {"seed": "x"})
         end = whole(self.path("end.json"))
-        self.assertEqual((end["reason"], end["status"]), ("error", 3))
+        self.assertEqual((end["reason"], end["step"]), ("refused", 0))
         self.assertIn(end["why"], said)
 
 
