@@ -1,8 +1,9 @@
-"""gpt.py quick | FAULT... - what plumb says of examples/pytorch/gpt.py.
+"""gpt.py quick | readme [--write] | NAME... - what plumb says of the scripts in examples/pytorch.
 
-quick: outside plumb and inside it trains alike, and its run.json lists what it casts.  Else a whole
-diagnosis for each name: healthy, or a fault; verdict, class and sites must be those that the table
-below has, which shares nothing with the table of bugs in the example.
+quick: gpt.py trains alike outside plumb and inside, and its run.json lists what it casts.  readme: the
+README there shows what is printed, but for numbers and paths; --write renews it.  Else a whole
+diagnosis for each name: verdict, class and sites must be those that the table below has, which shares
+nothing with the table of bugs in the example.
 """
 import json
 import os
@@ -12,10 +13,11 @@ import sys
 import tempfile
 
 PLUMB, SOURCE = os.environ["PLUMB"], os.environ["PLUMB_SOURCE_DIR"]
-SCRIPT = os.path.join(SOURCE, "examples", "pytorch", "gpt.py")
+EXAMPLES = os.path.join(SOURCE, "examples", "pytorch")
+SCRIPT, README = os.path.join(EXAMPLES, "gpt.py"), os.path.join(EXAMPLES, "README.md")
 ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1")
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--max_restarts", "0",
-            "--master_port", "0", "-r", "1", "-t", "1"]
+            "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", "-r", "1", "-t", "1"]
 failures = []
 
 # name: what --fault says, ranks, verdict, class, what each site must match, what must be said
@@ -27,14 +29,13 @@ CASES = {
     "frozen-scale": ("frozen-scale", 1, "numerics", "forward", "layer.[01]/mlp.down/fprop/w",
                      "stale scale"),
     "dgrad-scale": ("dgrad-scale", 1, "numerics", "backward", "layer.1/mlp.up/dgrad/dy", ""),
-    "wgrad-rows": ("wgrad-rows", 1, "numerics", "backward", "layer.[01]/.*/wgrad/dy", ""),
+    "wgrad-rows": ("wgrad-rows", 1, "numerics", "backward", "layer.0/.*/wgrad/dy", ""),
     "v-unscaled": ("v-unscaled", 1, "numerics", "optimizer", "optimizer/v", ""),
     "v-inflated": ("v-inflated", 1, "numerics", "optimizer", "optimizer/v", ""),
     "m-rows": ("m-rows", 1, "numerics", "optimizer", "optimizer/m", ""),
     "learning-rate": ("learning-rate", 1, "not numerics", None, None, ""),
     "data-order": ("data-order,activation-rows", 1, "numerics", "forward",
                    "layer.0/mlp.down/fprop/x", "not exact"),
-    "allreduce-unscaled": ("allreduce-unscaled", 2, "numerics", "collective", "collective/grad", ""),
     "allreduce-sign": ("allreduce-sign", 2, "numerics", "collective", "collective/grad", ""),
 }
 
@@ -67,6 +68,67 @@ def diagnose(name, place):
         print(done.stdout)
 
 
+def minimal(place):
+    """The least that a script can keep: numerics or not, and what is missing is said."""
+    command = [sys.executable, os.path.join(EXAMPLES, "minimal.py")]
+    for more, verdict in (([], "healthy"), (["--fault"], "numerics")):
+        study = os.path.join(place, "minimal-" + verdict)
+        subprocess.run([PLUMB, "diagnose", "-q", "--study", study, "--no-html", "--steps", "120", "--"]
+                       + command + more, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, check=False)
+        with open(os.path.join(study, "verdict.json"), encoding="utf-8") as file:
+            found = json.load(file)
+        check(found["verdict"] == verdict, "minimal: " + found["headline"])
+        limits = " ".join(found["limits"])
+        check("declares nothing" in limits and "order of its sums" in limits, "minimal: " + limits)
+    done = subprocess.run([PLUMB, "contract", "check", "-q", "--study", os.path.join(place, "check"),
+                           "--"] + command, env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, check=False)
+    for gap in ("sites", "state_hash", "batch_hash", "checkpoint", "micro_order"):
+        check(re.search("^missing +%s " % gap, done.stdout, re.M), "minimal: is told of " + gap)
+
+
+def normal(text):
+    """Without what differs from run to run and machine to machine: numbers, times, paths."""
+    text = text.replace(sys.executable, "python3").replace(EXAMPLES + "/", "examples/pytorch/")
+    text = re.sub(r"[^\s(=]*/gpt-study[^ /]*", "STUDY", text)
+    text = re.sub(r"\(STUDY/.*?\.\.\.", "(STUDY...", text, flags=re.S)  # cut where the line is full
+    text = re.sub(r"\b[0-9a-f]{32}\b", "ID", text)
+    text = re.sub(r"[0-9.]+ min [0-9.]+ s|(?<![\w.])[0-9.]+ s\b", "TIME", text)
+    return " ".join(re.sub(r"[-+]?(?<![\w.])[0-9]+(\.[0-9]+)?", "N", text).split())
+
+
+def blocks():
+    """(command, output) of each console block of the README."""
+    with open(README, encoding="utf-8") as file:
+        text = file.read()
+    return text, re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", text, re.S)
+
+
+def readme(place, write):
+    text, shown = blocks()
+    check(len(shown) > 0, "README has blocks")
+    for number, (line, wanted) in enumerate(shown):
+        study = os.path.join(place, "gpt-study-%d" % number)
+        words = line.split()
+        words = [{"plumb": PLUMB, "python3": sys.executable}.get(word, word) for word in words]
+        words = [os.path.join(SOURCE, word) if word.startswith("examples/") else word
+                 for word in words]
+        if "diagnose" in words:
+            words[2:2] = ["--study", study, "--no-html"]
+        done = subprocess.run(words, env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, check=False)
+        seen = done.stdout.replace(sys.executable, "python3").replace(SOURCE + "/", "")
+        seen = seen.replace(study, "plumb-out/gpt-study")
+        text = text.replace("$ %s\n%s```" % (line, wanted), "$ %s\n%s```" % (line, seen))
+        check(normal(seen) == normal(wanted), line)
+        if normal(seen) != normal(wanted):
+            print(seen)
+    if write:
+        with open(README, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
 def train(place, inside):
     """Standard output of a short run, and the directory of one inside plumb."""
     environment = {key: value for key, value in ENVIRONMENT.items() if not key.startswith("PLUMB_")}
@@ -92,9 +154,13 @@ def quick(place):
 
 def main():
     with tempfile.TemporaryDirectory() as place:
-        for name in sys.argv[1:]:
+        for name in filter(lambda word: word != "--write", sys.argv[1:]):
             if name == "quick":
                 quick(place)
+            elif name == "minimal":
+                minimal(place)
+            elif name == "readme":
+                readme(place, "--write" in sys.argv)
             else:
                 diagnose(name, place)
     return 1 if failures else 0
