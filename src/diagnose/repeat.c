@@ -281,8 +281,8 @@ static plumb_status repeat(plumb_experiment *x, bool open, plumb_error *why)
     const int64_t wishes[] = {close / 2, close};
     const bool wish =
         loss_fails(x) && plumb_cost_start_pays(close, f, x->horizon, EXPECTED_ARMS);
-    plumb_question question = same_again(
-        x, x->offers_observe ? "the same again, sensors off" : "the same again", 1);
+    char until[40] = "", label[80];
+    plumb_question question = same_again(x, label, 1);
 
     question.checkpoint_at = wishes;
     question.checkpoint_count = wish ? 2 : 0;
@@ -290,7 +290,10 @@ static plumb_status repeat(plumb_experiment *x, bool open, plumb_error *why)
     if (x->repeat_open) {
         question.stop_at = close;
         question.unjudged = true;
+        snprintf(until, sizeof until, " to step %lld", (long long)close);
     }
+    snprintf(label, sizeof label, "the same again%s%s", until,
+             x->offers_observe ? ", sensors off" : "");
     plumb_status status = plumb_question_now(x, why, "Does it do the same again?");
 
     if (status == PLUMB_OK)
