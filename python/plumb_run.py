@@ -428,6 +428,11 @@ def _state_of(objects):
                         yield state[key]
 
 
+def _here(value):
+    """Of a tensor in shards the one of this rank: only rank 0 hashes, and may wait for no other."""
+    return value.to_local() if hasattr(value, "to_local") else value
+
+
 def _sampled(tensor, step):
     """Every k-th element from a place that moves with the step, so that in k steps each is read."""
     count = tensor.numel()
@@ -443,7 +448,7 @@ def state_hash(objects, step, full=False):
     read depends on nothing but step and size, and k steps read all.
     """
     rest, pieces = [], {}
-    for value in _state_of(objects):
+    for value in map(_here, _state_of(objects)):
         if _is_tensor(value):
             piece = _flat_bytes(value if full else _sampled(value.detach(), step))
             pieces.setdefault(piece.device, []).append(piece)
@@ -473,7 +478,11 @@ def _config_hash(config):
         with open(path, "rb") as file:
             digest.update(hashlib.blake2b(file.read()).digest())
     versions = [sys.version_info[:2], torch.__version__ if torch else None]
-    digest.update(repr((versions, config)).encode())
+    try:
+        said = json.dumps(config, sort_keys=True)
+    except (TypeError, ValueError) as trouble:
+        raise TypeError("config is for what JSON can hold (vars(args), say): %s" % trouble) from None
+    digest.update(repr((versions, said)).encode())
     return digest.hexdigest()
 
 
@@ -2261,9 +2270,8 @@ class _Sensors:
         finally:
             module.precision.update(kept)
             module.plumb_observer = observer
-            with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
+            for buffer, before in buffers:
+                buffer.data.copy_(before)  # autograd may have kept the buffer: its version stays
         self.shades.append((number, distance.float()))
 
     def _fetch(self):
@@ -2401,6 +2409,7 @@ class _Run(Run):
         self.objects = objects
         self.rank, self.world = _rank_and_world()
         self.calls, self.hashes, self.group = set(), [], None
+        self.config_hash, self.on_term = "", None
         self.step = self.last = 0
         self.first_step, self.finite, self.stopping, self.ended = 1, True, False, False
         self.metrics = self.events = None
@@ -2464,6 +2473,7 @@ class _Run(Run):
     # before step 1
 
     def prepare(self):
+        self.config_hash = _config_hash(self.options["config"])
         if self.request.start is not None:
             self._resume(self.request.start)
         unmatched = []
@@ -2485,7 +2495,7 @@ class _Run(Run):
         options = self.options
         main = getattr(sys.modules.get("__main__"), "__file__", None) or "python"
         fields = {"contract": 1, "trainer": options["trainer"] or os.path.basename(main),
-                  "version": options["version"], "config_hash": _config_hash(options["config"]),
+                  "version": options["version"], "config_hash": self.config_hash,
                   "world_size": self.world, "schedule_steps": self.schedule_steps,
                   "warmup_steps": options["warmup_steps"],
                   "unigram_entropy": options["unigram_entropy"], "features": self.features,
@@ -2529,6 +2539,8 @@ class _Run(Run):
 
         sys.excepthook = broken
         atexit.register(self._at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave)
         if threading.current_thread() is not threading.main_thread():
             return
         earlier = signal.getsignal(signal.SIGTERM)
@@ -2538,10 +2550,24 @@ class _Run(Run):
             if callable(earlier):
                 earlier(number, frame)
 
+        self.on_term = asked
         signal.signal(signal.SIGTERM, asked)
         taken = signal.set_wakeup_fd(self.flight.writer, warn_on_full_buffer=False)
         if taken != -1:
             signal.set_wakeup_fd(taken)
+
+    def _leave(self):
+        """A child that was forked (a worker of a DataLoader) is no part of the run: it ends by SIGTERM,
+        and its end is not the run's.
+        """
+        if self.ended:
+            return
+        self.ended = True
+        on_main = threading.current_thread() is threading.main_thread()
+        if on_main and self.on_term is not None and \
+                signal.getsignal(signal.SIGTERM) is self.on_term:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
 
     def _at_exit(self):
         """The script left without end(): it is believed only as far as its log goes."""
@@ -2602,7 +2628,10 @@ class _Run(Run):
         """The promises that the request relies on must have been kept by now."""
         self.event("effective", step=step,
                    sites={site.name: site.owner.precision[site.part] for site in self.sites})
-        for key in ("data_seed", "micro_order", "warmup_scale", "clip_scale", "skip"):
+        by_calls = ["data_seed", "micro_order", "warmup_scale", "clip_scale", "skip"]
+        if not self.scales_lr:
+            by_calls.append("lr_scale")
+        for key in by_calls:
             if getattr(self.request, key) is not None and key not in self.calls:
                 raise RuntimeError("start() was told of '%s', but run.%s was not called by the end of "
                                    "step %d" % (key, _PROMISES[key], step))
@@ -2756,7 +2785,7 @@ class _Run(Run):
             os.fsync(file.fileno())
         os.replace(path + ".part", path + ".pt")
         note = {"plumb_run": 1, "step": int(step), "world_size": self.world,
-                "config_hash": _config_hash(self.options["config"]),
+                "config_hash": self.config_hash,
                 "bytes": os.path.getsize(path + ".pt"), "blake2b": _file_hash(path + ".pt"),
                 "tree": tree}
         _write_whole(path + ".json", note, durable=True)
@@ -2782,7 +2811,7 @@ class _Run(Run):
         if not isinstance(note, dict) or note.get("plumb_run") != 1 or \
                 type(note.get("step")) is not int:
             _refuse("PLUMB_START is '%s', which is no checkpoint of this script" % ref)
-        if note.get("config_hash") != _config_hash(self.options["config"]):
+        if note.get("config_hash") != self.config_hash:
             _refuse("the checkpoint '%s' is of another configuration or of other sources" % ref)
         if note.get("world_size") != self.world:
             _refuse("the checkpoint '%s' is of %s processes; this run has %d"

@@ -115,13 +115,15 @@ static plumb_status heals_alone(void *context, const size_t *parts, size_t count
     return status;
 }
 
+/* Enough to try each of a few parts and what is left without it, and to find a pair among many. */
 static size_t level_budget(size_t parts)
 {
-    size_t budget = 4;
+    const size_t each = 2 * parts + 3;
+    size_t pair = 4;
 
     for (size_t n = 1; n < parts; n *= 2)
-        budget += 3;
-    return budget;
+        pair += 5;
+    return each < pair ? each : pair;
 }
 
 /* --- levels --------------------------------------------------------------------------------- */

@@ -215,7 +215,8 @@ static plumb_status separate(plumb_experiment *x, int64_t differ, plumb_error *w
                         (long long)differ);
         if (status == PLUMB_OK)
             status = plumb_limit(x, "The sensors of this trainer change its numbers; the "
-                                    "verdict is on the run without them.");
+                                    "run itself and the fix from the start have them on, "
+                                    "all other runs off.");
     } else {
         if (loss_fails(x))
             status = insist(x, differ, why);

@@ -380,6 +380,9 @@ class Runs(Base):
         self.assertIn("run.data_seed(own) was not called", self.err)
         self.assertEqual(self.end(), ("error", 1))
         self.clear()
+        self.assertEqual(self.go("--promises=lr_scale", "--forgets", request={"lr_scale": 0.5}), 1)
+        self.assertIn("run.lr(value) was not called", self.err)
+        self.clear()
         self.assertEqual(self.go("--seedless", request={"seed": 1}), 3)
         self.assertIn("plumb_run.seed(OWN_SEED)", self.err)
         self.clear()
@@ -397,6 +400,18 @@ class Runs(Base):
         self.assertEqual(self.go("--kills=3", request=request), 0)
         self.assertEqual(self.end(), ("stopped", 3))
         self.assertEqual(whole(self.path("run/flight-rank00000.json"))["why"], "SIGTERM")
+
+    def test_children(self):
+        self.assertEqual(self.go("--forks=3", request={"stop_at": 5}), 0, self.err)
+        self.assertEqual(self.end(), ("reached", 5))
+        self.assertNotIn("flight-rank00000.json", self.files())
+
+    def test_config(self):
+        plumb_run._config_hash({"b": [1, 2.5, None], "a": "x"})
+        self.assertEqual(plumb_run._config_hash({"a": 1, "b": 2}),
+                         plumb_run._config_hash({"b": 2, "a": 1}))
+        self.assertNotEqual(plumb_run._config_hash({"a": 1}), plumb_run._config_hash({"a": 2}))
+        self.assertRaisesRegex(TypeError, "what JSON can hold", plumb_run._config_hash, object())
 
     def test_other_ends(self):
         for arguments, status, wanted in (

@@ -37,6 +37,23 @@ def option(name, otherwise=""):
     return next((a[len(name) + 3:] for a in sys.argv if a.startswith("--%s=" % name)), otherwise)
 
 
+def fork(step):
+    """Two children, as workers of a data loader: one is ended by SIGTERM, one ends of itself."""
+    if option("forks") != str(step):
+        return
+    for naps in (True, False):
+        child = os.fork()
+        if child == 0:
+            time.sleep(30 if naps else 0)
+            sys.exit(0)
+        if naps:
+            time.sleep(0.2)
+            os.kill(child, signal.SIGTERM)
+        status = os.waitpid(child, 0)[1]
+        if (os.WTERMSIG(status) if naps else status) != (signal.SIGTERM if naps else 0):
+            sys.exit(9)
+
+
 def main():
     layer = Layer(option("fault"))
     promises = option("promises").replace(",", " ")
@@ -44,10 +61,11 @@ def main():
     run = plumb_run.start(layer, promises=promises, schedule_steps=STEPS, trainer="one weight",
                           patience=float(option("patience", "300")))
     weight, rate = random.Random(own).uniform(-1, 1), 0.3
-    if "lr_scale" in promises:
+    if "lr_scale" in promises and "--forgets" not in sys.argv:
         rate = run.lr(rate)
     seed = run.data_seed(7) if "data_seed" in promises and "--forgets" not in sys.argv else 7
     for step in range(run.first_step, STEPS + 1):
+        fork(step)
         order = run.micro_order(MICRO) if "micro_order" in promises else range(MICRO)
         batch = run.batch_number(step) if "skip" in promises else step
         data = random.Random("%d %d" % (seed, batch))
