@@ -39,9 +39,9 @@ class Fault(NamedTuple):
 FAULTS = {
     "activation-rows": Fault(33, "h.0.mlp.down/fprop/x", turned),
     "weight-rows": Fault(33, "h.0.mlp.down/fprop/w", turned),
-    "frozen-scale": Fault(3, "h.*.mlp.down"),
+    "frozen-scale": Fault(11, "head"),
     "dgrad-scale": Fault(31, "h.1.mlp.up/dgrad/dy", times(-4.0)),
-    "wgrad-rows": Fault(32, "h.0.*/wgrad/dy", turned),
+    "wgrad-sign": Fault(32, "head/wgrad/dy", times(-1.0)),
     "v-unscaled": Fault(1, "optimizer/v", unscaled),
     "v-inflated": Fault(36, "optimizer/v", inflated(30)),
     "m-rows": Fault(31, "optimizer/m", turned),

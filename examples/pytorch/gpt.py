@@ -193,13 +193,13 @@ class GPT(nn.Module):
         super().__init__()
         self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.h = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.norm, self.head = nn.LayerNorm(width), Linear8(width, vocabulary)
         for name, module in self.named_modules():
             if isinstance(module, (nn.Embedding, nn.Linear)):
                 nn.init.normal_(module.weight, std=0.02 if "token" in name else 0.05)
             if isinstance(module, Linear8):
                 module.place = name
-                if name.endswith(("proj", "down")):  # each block begins as the identity
+                if name.endswith(("proj", "down", "head")):  # blocks begin as the identity
                     nn.init.zeros_(module.weight)
                 module.end_step()
 
@@ -207,7 +207,7 @@ class GPT(nn.Module):
         x = self.token(tokens) + self.position.weight[:tokens.shape[1]]
         for block in self.h:
             x = block(x)
-        logits = self.head(self.norm(x))  # in fp32, as is usual
+        logits = self.head(self.norm(x))
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
